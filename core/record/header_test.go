@@ -155,7 +155,7 @@ func TestHeaderFunctionsDoNotAllocate(t *testing.T) {
 
 func FuzzWalk(f *testing.F) {
 	f.Add(unhex(f, oneRecord))
-	f.Add(unhex(f, oneRecord + oneRecord + "00"))
+	f.Add(unhex(f, oneRecord+oneRecord+"00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		walked := 0
 		for batch, err := range All(b) {
