@@ -12,7 +12,6 @@ import (
 	"errors"
 
 	"github.com/barnabas-mq/barnabas/core/plugin"
-	"github.com/barnabas-mq/barnabas/core/record"
 )
 
 // Sentinel errors. Implementations wrap them with their name and what happened.
@@ -48,7 +47,13 @@ type Batch struct {
 type Record struct {
 	Key     []byte // nil when the record has no key; empty is a key
 	Value   []byte // nil for a tombstone
-	Headers []record.RecordHeader
+	Headers []Header
+}
+
+// Header is a header of a record.
+type Header struct {
+	Key   string
+	Value []byte // nil when null
 }
 
 // Partitioner chooses partitions. Its methods may be called from any goroutine at the same time.
