@@ -43,6 +43,15 @@ type Batch struct {
 	Records []Record
 }
 
+// Choose is the nth partition of those available, or of all when none is known to be, counted around: for records whose
+// partition doesn't depend on a key.
+func (b *Batch) Choose(n uint32) int32 {
+	if len(b.Available) > 0 {
+		return b.Available[n%uint32(len(b.Available))]
+	}
+	return int32(n % uint32(b.Partitions))
+}
+
 // Record is what a partitioner may look at.
 type Record struct {
 	Key     []byte // nil when the record has no key; empty is a key
