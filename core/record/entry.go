@@ -1,0 +1,66 @@
+package record
+
+import "encoding/binary"
+
+// entry is a batch of format 2 or a message of format 0 or 1, whole: offset,
+// length, and what the length counts.
+type entry []byte
+
+const (
+	// minLegacySize is the least length a message of format 0 can have:
+	// checksum, magic byte, attributes, and the lengths of key and value.
+	minLegacySize = 14
+
+	magicEnd = atMagic + 1
+)
+
+// nextAny splits the first batch or message off a set of any format, as
+// Kafka's ByteBufferLogInputStream does: nil when b ends before it is
+// complete, ErrCorrupt for a length or magic byte that no format has.
+func nextAny(b []byte) (first entry, rest []byte, err error) {
+	if len(b) < LogOverhead {
+		return nil, nil, nil
+	}
+	length := int32(binary.BigEndian.Uint32(b[atLength:]))
+	if length < minLegacySize {
+		return nil, nil, corrupt("message length %d", length)
+	}
+	if len(b) < magicEnd {
+		return nil, nil, nil
+	}
+	if magic := int8(b[atMagic]); magic < 0 || magic > Magic {
+		return nil, nil, corrupt("magic byte %d", magic)
+	}
+	if int64(len(b)) < LogOverhead+int64(length) {
+		return nil, nil, nil
+	}
+	n := LogOverhead + int(length)
+	return entry(b[:n:n]), b[n:], nil
+}
+
+func (e entry) magic() byte { return e[atMagic] }
+
+func (e entry) offset() int64 { return int64(binary.BigEndian.Uint64(e)) }
+
+// codec may be one that does not exist.
+func (e entry) codec() Codec {
+	if e.magic() == Magic {
+		if len(e) < HeaderSize {
+			return None // refused later, for its length
+		}
+		return Attributes(binary.BigEndian.Uint16(e[atAttributes:])).Codec()
+	}
+	return Codec(e[legacyAttributes]) & Codec(codecMask)
+}
+
+// check tells whether the entry is what its sender wrote: ErrCorrupt when its
+// length cannot hold its fields, or the checksum does not match.
+func (e entry) check() error {
+	if e.magic() != Magic {
+		return e.checkLegacy()
+	}
+	if len(e) < HeaderSize {
+		return corrupt("batch of %d bytes", len(e))
+	}
+	return CheckCRC(e)
+}
