@@ -1,0 +1,3 @@
+package storagetest
+
+func rlim(n uint64) int64 { return int64(n) }

@@ -1,0 +1,5 @@
+//go:build unix && !freebsd
+
+package storagetest
+
+func rlim(n uint64) uint64 { return n }

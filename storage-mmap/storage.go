@@ -1,0 +1,61 @@
+// Package storagemmap is the storage that maps segments into memory: small appends are copies into the map, without a
+// system call, and views are parts of the map, which the kernel sends without a copy in this process.
+// README.md says when to choose it, FORMAT.md what is on disk and after a crash; the contract is package storage.
+//
+// The map and the file descriptor are two doors to the same page cache. Each access takes the cheaper one: a large append
+// is one pwrite(2), since that costs less than the page faults of a copy; a large read that has to end up in Go memory is
+// one pread(2), since a goroutine that waits for the disk in a system call gives its thread back, and one that waits in a
+// page fault does not. Go code itself touches the map only in guard.go, where a fault becomes an error.
+package storagemmap
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/barnabas-mq/barnabas/core/config"
+	"github.com/barnabas-mq/barnabas/core/plugin"
+	"github.com/barnabas-mq/barnabas/core/storage"
+)
+
+// Options are the YAML options of the storage.
+type Options struct {
+	// CopyBelow is the length from which on appends and reads go through system calls instead of the map.
+	CopyBelow config.ByteSize `yaml:"copy_below" doc:"appends and reads shorter than this are copies into and out of the map, longer ones are pwrite(2) and pread(2)"`
+	// MinGrowth is by how much a file that is written to grows at least.
+	MinGrowth config.ByteSize `yaml:"min_growth" doc:"how many bytes are allocated with the first append to a segment; then as many as it has, up to max_growth"`
+	// MaxGrowth is by how much a file that is written to grows at most, unless one append needs more.
+	MaxGrowth config.ByteSize `yaml:"max_growth" doc:"the most bytes that are allocated ahead of the appends to a segment"`
+}
+
+const (
+	pageSize  = 4 << 10 // the smallest of any system; only the unit of growth
+	maxGrowth = 1 << 30
+)
+
+// DefaultOptions are the options of a configuration that names none.
+func DefaultOptions() Options {
+	return Options{CopyBelow: 4 << 10, MinGrowth: 64 << 10, MaxGrowth: 8 << 20}
+}
+
+// Validate reports every option that is out of range.
+func (o Options) Validate() error {
+	var faults []error
+	if o.CopyBelow < 0 {
+		faults = append(faults, fmt.Errorf("copy_below: %d is negative", o.CopyBelow))
+	}
+	if o.MinGrowth < pageSize || o.MinGrowth > maxGrowth {
+		faults = append(faults, fmt.Errorf("min_growth: %v is out of range, want %v to %v",
+			o.MinGrowth, config.ByteSize(pageSize), config.ByteSize(maxGrowth)))
+	}
+	if o.MaxGrowth < o.MinGrowth || o.MaxGrowth > maxGrowth {
+		faults = append(faults, fmt.Errorf("max_growth: %v is out of range, want min_growth (%v) to %v",
+			o.MaxGrowth, o.MinGrowth, config.ByteSize(maxGrowth)))
+	}
+	return errors.Join(faults...)
+}
+
+// NewFactory makes the factory for compositions; configurations call it "mmap".
+func NewFactory() storage.Factory {
+	return plugin.NewFactory("mmap", "segments written and sent through memory maps", DefaultOptions,
+		func(o Options, _ storage.Settings) (storage.Storage, error) { return New(o) })
+}

@@ -1,0 +1,116 @@
+// Package storagesendfile is the storage that appends with pwrite(2) and sends with sendfile(2): bytes go from the page
+// cache to the socket without passing through memory of this process. It works on every file system, and maps nothing.
+// README.md says when to choose it; the contract is package storage.
+//
+// Where sendfile(2) can't be used (another system than Linux, TLS, any writer that isn't a *net.TCPConn) views are copied
+// through a pooled buffer.
+package storagesendfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/barnabas-mq/barnabas/core/config"
+	"github.com/barnabas-mq/barnabas/core/plugin"
+	"github.com/barnabas-mq/barnabas/core/storage"
+	"github.com/barnabas-mq/barnabas/core/storage/segmentfile"
+)
+
+// Options are the YAML options of the storage.
+type Options struct {
+	// Chunk is the most that one sendfile(2) call, or one copy, moves.
+	Chunk config.ByteSize `yaml:"chunk" doc:"the most bytes that one sendfile(2) call, or one copy where sendfile can't be used, moves"`
+}
+
+const (
+	minChunk = 4 << 10
+	maxChunk = 16 << 20
+)
+
+// DefaultOptions are the options of a configuration that names none.
+func DefaultOptions() Options { return Options{Chunk: 128 << 10} }
+
+// Validate reports every option that is out of range.
+func (o Options) Validate() error {
+	if o.Chunk < minChunk || o.Chunk > maxChunk {
+		return fmt.Errorf("chunk: %v is out of range, want %v to %v", o.Chunk, config.ByteSize(minChunk), config.ByteSize(maxChunk))
+	}
+	return nil
+}
+
+// NewFactory makes the factory for compositions; configurations call it "sendfile".
+func NewFactory() storage.Factory {
+	return plugin.NewFactory("sendfile", "segments written with pwrite(2), sent with sendfile(2)", DefaultOptions,
+		func(o Options, _ storage.Settings) (storage.Storage, error) { return New(o) })
+}
+
+// New makes the storage. It opens nothing; Start has to be called before use.
+func New(o Options) (*Storage, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Storage{chunk: int(o.Chunk)}
+	s.views.New = func() any { return newView(s) }
+	s.buffers.New = func() any {
+		b := make([]byte, s.chunk)
+		return &b
+	}
+	return s, nil
+}
+
+// errNotRunning is the answer of a storage that isn't started, or is stopped.
+var errNotRunning = errors.New("storage sendfile is not running")
+
+// Storage implements storage.Storage. It has no goroutines; open segments belong to who opened them, and outlive Stop.
+type Storage struct {
+	running atomic.Bool
+	chunk   int
+	views   sync.Pool // of *view
+	buffers sync.Pool // of *[]byte, each chunk long
+}
+
+// Start allows Create and Open.
+func (s *Storage) Start(context.Context) error {
+	s.running.Store(true)
+	return nil
+}
+
+// Stop ends Create and Open.
+func (s *Storage) Stop(context.Context) error {
+	s.running.Store(false)
+	return nil
+}
+
+// Create makes the segment file at path; see storage.Storage. With Options.Preallocate its blocks are reserved beyond the
+// end of the file, whose length stays true.
+func (s *Storage) Create(path string, o storage.Options) (storage.Segment, error) {
+	if !s.running.Load() {
+		return nil, errNotRunning
+	}
+	var reserve int64
+	if o.Preallocate {
+		reserve = o.Capacity
+	}
+	f, err := segmentfile.Create(path, reserve)
+	if err != nil {
+		return nil, err
+	}
+	return &segment{storage: s, file: f, capacity: o.Capacity, surplus: reserve > 0}, nil
+}
+
+// Open opens the segment file at path; see storage.Storage.
+func (s *Storage) Open(path string, o storage.Options) (storage.Segment, error) {
+	if !s.running.Load() {
+		return nil, errNotRunning
+	}
+	f, size, err := segmentfile.Open(path, o.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	g := &segment{storage: s, file: f, capacity: max(o.Capacity, size), readOnly: o.ReadOnly, sealed: o.ReadOnly}
+	g.size.Store(size)
+	return g, nil
+}
