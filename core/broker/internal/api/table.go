@@ -1,0 +1,153 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
+)
+
+// Handlers lists what the broker serves: every key, with its range of versions and its handler. A room that d does not
+// have (nil) has no rows, and so isn't advertised either.
+func Handlers(d Deps) *Table {
+	h := newHandlers(d)
+	t := new(Table)
+	t.add(kmsg.ApiVersions, 0, 4, func(ctx context.Context, r *Request) Reply { return h.apiVersions(t, r) })
+	return t
+}
+
+// Table says for each key which versions are served, and by whom. It does not change once it is made.
+type Table struct {
+	rows [128]*row
+	// large lets one oversized body be decoded at a time.
+	large sync.Mutex
+}
+
+type row struct {
+	min, max int16
+	flexible int16 // the first flexible version
+	maxBody  int   // bytes
+	raw      bool  // the handler decodes the body
+	handler  Handler
+}
+
+// Range is what ApiVersions says about a key.
+type Range struct{ Key, Min, Max int16 }
+
+const (
+	// ordinaryBody is the largest body of a request that kmsg decodes. What kmsg makes of a body may be some thirty times as
+	// large as the body: without a bound a single frame of 100 MiB could take all memory.
+	ordinaryBody = 4 << 20
+	// groupBody is the same for requests which carry what members of a group say to one another, for a whole group.
+	groupBody = 16 << 20
+	// largeBody is from where on only one body is decoded at a time.
+	largeBody = 256 << 10
+)
+
+// add puts a request that kmsg decodes into the table.
+func (t *Table) add(key kmsg.Key, min, max int16, h Handler) {
+	limit := ordinaryBody
+	if key == kmsg.JoinGroup || key == kmsg.SyncGroup {
+		limit = groupBody
+	}
+	t.put(key, &row{min: min, max: max, maxBody: limit, handler: h})
+}
+
+// addRaw puts a request into the table whose handler decodes the body itself.
+func (t *Table) addRaw(key kmsg.Key, min, max int16, h Handler) {
+	t.put(key, &row{min: min, max: max, raw: true, handler: h})
+}
+
+func (t *Table) put(key kmsg.Key, r *row) {
+	req := kmsg.RequestForKey(key.Int16())
+	if req == nil || t.rows[key] != nil || r.min > r.max || r.max > req.MaxVersion() {
+		panic(fmt.Sprintf("api: row for %s cannot be served", key.Name()))
+	}
+	r.flexible = req.MaxVersion() + 1
+	for v := req.MaxVersion(); v >= 0; v-- {
+		if req.SetVersion(v); req.IsFlexible() {
+			r.flexible = v
+		}
+	}
+	t.rows[key] = r
+}
+
+// Ranges lists what is served, in order of the keys.
+func (t *Table) Ranges() []Range {
+	var all []Range
+	for key, r := range t.rows {
+		if r != nil {
+			all = append(all, Range{int16(key), r.min, r.max})
+		}
+	}
+	return slices.Clip(all)
+}
+
+// row is the row of a key and version, nil when it isn't served.
+func (t *Table) row(key, version int16) *row {
+	if key < 0 || int(key) >= len(t.rows) {
+		return nil
+	}
+	r := t.rows[key]
+	if r == nil || version < r.min || version > r.max {
+		return nil
+	}
+	return r
+}
+
+// Form says which headers a key and version have; it makes a Table a wire.Handler.
+func (t *Table) Form(key, version int16) wire.Form {
+	r := t.row(key, version)
+	switch {
+	case r == nil && key == kmsg.ApiVersions.Int16() && t.rows[key] != nil:
+		return wire.Unread
+	case r == nil:
+		return wire.Refused
+	case key == kmsg.ControlledShutdown.Int16() && version == 0:
+		return wire.NoClient
+	case version < r.flexible:
+		return wire.Plain
+	case key == kmsg.ApiVersions.Int16():
+		return wire.FlexiblePlain
+	}
+	return wire.Flexible
+}
+
+// Serve decodes a request and lets its handler answer; it makes a Table a wire.Handler. A body that does not decode closes
+// the connection, as in Kafka; bytes behind it are ignored.
+func (t *Table) Serve(ctx context.Context, w *wire.Request) Reply {
+	r := t.row(w.Key, w.Version)
+	req := Request{wire: w}
+	switch {
+	case r == nil:
+		return t.unsupportedApiVersions(&req)
+	case r.raw:
+		return r.handler(ctx, &req)
+	}
+	body, err := t.decode(r, w)
+	if err != nil {
+		return wire.Close(err)
+	}
+	req.Body = body
+	return r.handler(ctx, &req)
+}
+
+func (t *Table) decode(r *row, w *wire.Request) (kmsg.Request, error) {
+	body := kmsg.RequestForKey(w.Key)
+	body.SetVersion(w.Version)
+	switch n := len(w.Body); {
+	case n > r.maxBody:
+		return nil, fmt.Errorf("%s: body of %d bytes, the limit is %d", kmsg.NameForKey(w.Key), n, r.maxBody)
+	case n > largeBody:
+		t.large.Lock()
+		defer t.large.Unlock()
+	}
+	if err := body.ReadFrom(w.Body); err != nil {
+		return nil, fmt.Errorf("%s version %d: malformed body: %w", kmsg.NameForKey(w.Key), w.Version, err)
+	}
+	return body, nil
+}
