@@ -1,0 +1,43 @@
+package kafka
+
+// propertiesTopic defines the properties of topics. A Synonym is the broker property that holds the default.
+func propertiesTopic() []Definition {
+	return []Definition{
+		{Name: "cleanup.policy", Type: List, Default: "delete", Valid: anyOf{"compact", "delete"}, Synonym: "log.cleanup.policy", Doc: "What happens to old segments: delete, compact, or both."},
+		{Name: "compression.gzip.level", Type: Int, Default: "-1", Valid: gzipLevel{}, Synonym: "compression.gzip.level", Doc: "Effort of gzip where the broker compresses, 1 to 9; -1 is the library's default."},
+		{Name: "compression.lz4.level", Type: Int, Default: "9", Valid: between{1, 17}, Synonym: "compression.lz4.level", Doc: "Effort of lz4 where the broker compresses, 1 to 17."},
+		{Name: "compression.type", Type: String, Default: "producer", Valid: oneOf{"uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"}, Synonym: "compression.type", Doc: "Codec in which batches are kept: a codec's name, uncompressed, or producer for as they came."},
+		{Name: "compression.zstd.level", Type: Int, Default: "3", Valid: between{-131072, 22}, Synonym: "compression.zstd.level", Doc: "Effort of zstd where the broker compresses."},
+		{Name: "delete.retention.ms", Type: Long, Default: "86400000", Valid: atLeast(0), Synonym: "log.cleaner.delete.retention.ms", Doc: "Time for which tombstones stay readable when the topic is compacted."},
+		{Name: "file.delete.delay.ms", Type: Long, Default: "60000", Valid: atLeast(0), Synonym: "log.segment.delete.delay.ms", Doc: "Time between a segment's removal from its log and from the disk."},
+		{Name: "flush.messages", Type: Long, Default: "9223372036854775807", Valid: atLeast(1), Synonym: "log.flush.interval.messages", Doc: "Number of records after which they are fsynced before they are acknowledged."},
+		{Name: "flush.ms", Type: Long, Default: "9223372036854775807", Valid: atLeast(0), Synonym: "log.flush.interval.ms", Doc: "Longest time for which a record may stay unsynced."},
+		{Name: "follower.replication.throttled.replicas", Type: List, Valid: throttledReplicas{}, NoEffect: becauseCluster, Doc: "Replicas whose fetching is throttled, as PARTITION:BROKER, or * for all."},
+		{Name: "index.interval.bytes", Type: Int, Default: "4096", Valid: atLeast(0), Synonym: "log.index.interval.bytes", Doc: "Bytes of a log between two entries of its offset index."},
+		{Name: "leader.replication.throttled.replicas", Type: List, Valid: throttledReplicas{}, NoEffect: becauseCluster, Doc: "Replicas to which serving is throttled, as PARTITION:BROKER, or * for all."},
+		{Name: "local.retention.bytes", Type: Long, Default: "-2", Valid: atLeast(-2), Synonym: "log.local.retention.bytes", NoEffect: becauseTiered, Doc: "Bytes of a partition that stay on local disks under tiered storage."},
+		{Name: "local.retention.ms", Type: Long, Default: "-2", Valid: atLeast(-2), Synonym: "log.local.retention.ms", NoEffect: becauseTiered, Doc: "Time for which records stay on local disks under tiered storage."},
+		{Name: "max.compaction.lag.ms", Type: Long, Default: "9223372036854775807", Valid: atLeast(1), Synonym: "log.cleaner.max.compaction.lag.ms", Doc: "Longest time for which a record may stay uncompacted."},
+		{Name: "max.message.bytes", Type: Int, Default: "1048588", Valid: atLeast(0), Synonym: "message.max.bytes", Doc: "Largest batch that is accepted, in bytes, as compressed by the producer."},
+		{Name: "message.downconversion.enable", Type: Boolean, Default: "true", Synonym: "log.message.downconversion.enable", Doc: "Whether consumers of old protocol versions get batches converted to their format."},
+		{Name: "message.format.version", Type: String, Default: "3.0-IV1", Valid: releases{}, Synonym: "log.message.format.version", NoEffect: becauseFormat, Doc: "Message format in which batches are kept."},
+		{Name: "message.timestamp.after.max.ms", Type: Long, Default: "9223372036854775807", Valid: atLeast(0), Synonym: "log.message.timestamp.after.max.ms", Doc: "How far ahead of the broker's clock a record's timestamp may be."},
+		{Name: "message.timestamp.before.max.ms", Type: Long, Default: "9223372036854775807", Valid: atLeast(0), Synonym: "log.message.timestamp.before.max.ms", Doc: "How far behind the broker's clock a record's timestamp may be."},
+		{Name: "message.timestamp.difference.max.ms", Type: Long, Default: "9223372036854775807", Valid: atLeast(0), Synonym: "log.message.timestamp.difference.max.ms", Doc: "How far from the broker's clock a record's timestamp may be, either way."},
+		{Name: "message.timestamp.type", Type: String, Default: "CreateTime", Valid: oneOf{"CreateTime", "LogAppendTime"}, Synonym: "log.message.timestamp.type", Doc: "Whose time counts: CreateTime of the producer or LogAppendTime of the broker."},
+		{Name: "min.cleanable.dirty.ratio", Type: Double, Default: "0.5", Valid: between{0, 1}, Synonym: "log.cleaner.min.cleanable.ratio", Doc: "Share of a log that must be uncompacted before it is worth compacting."},
+		{Name: "min.compaction.lag.ms", Type: Long, Default: "0", Valid: atLeast(0), Synonym: "log.cleaner.min.compaction.lag.ms", Doc: "Shortest time for which a record stays uncompacted."},
+		{Name: "min.insync.replicas", Type: Int, Default: "1", Valid: atLeast(1), Synonym: "min.insync.replicas", Doc: "Replicas that must be in sync for a write with acks=all to be accepted."},
+		{Name: "preallocate", Type: Boolean, Default: "false", Synonym: "log.preallocate", Doc: "Whether the space of a segment is allocated when it is created."},
+		{Name: "remote.log.copy.disable", Type: Boolean, Default: "false", NoEffect: becauseTiered, Doc: "Whether copying to tiered storage is switched off."},
+		{Name: "remote.log.delete.on.disable", Type: Boolean, Default: "false", NoEffect: becauseTiered, Doc: "Whether tiered segments are deleted when tiered storage is switched off."},
+		{Name: "remote.storage.enable", Type: Boolean, Default: "false", Refused: true, NoEffect: becauseTiered, Doc: "Whether the topic uses tiered storage."},
+		{Name: "retention.bytes", Type: Long, Default: "-1", Synonym: "log.retention.bytes", Doc: "Bytes of a partition above which its oldest segments are deleted; -1 is no bound."},
+		{Name: "retention.ms", Type: Long, Default: "604800000", Valid: atLeast(-1), Synonym: "log.retention.ms", Doc: "Time for which records are kept; -1 is for ever."},
+		{Name: "segment.bytes", Type: Int, Default: "1073741824", Valid: atLeast(14), Synonym: "log.segment.bytes", Doc: "Largest size of a segment, in bytes."},
+		{Name: "segment.index.bytes", Type: Int, Default: "10485760", Valid: atLeast(4), Synonym: "log.index.size.max.bytes", Doc: "Largest size of an index, in bytes."},
+		{Name: "segment.jitter.ms", Type: Long, Default: "0", Valid: atLeast(0), Synonym: "log.roll.jitter.ms", Doc: "Time, at random, by which a segment may begin earlier."},
+		{Name: "segment.ms", Type: Long, Default: "604800000", Valid: atLeast(1), Synonym: "log.roll.ms", Doc: "Time after which a new segment begins."},
+		{Name: "unclean.leader.election.enable", Type: Boolean, Default: "false", Synonym: "unclean.leader.election.enable", NoEffect: becauseCluster, Doc: "Whether a replica that is not in sync may become leader, losing records."},
+	}
+}
