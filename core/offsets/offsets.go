@@ -90,7 +90,8 @@ type Store interface {
 	//  4.3  An error of visit ends the load and is returned, wrapped.
 	//  4.4  When Load fails or ctx ends, the shard isn't owned. ErrUnsupported and ErrCorrupt say that waiting won't help.
 	//  4.5  Records that aren't of this contract's kinds (newer kinds of groups) are passed over and left alone.
-	//  4.6  An epoch that is not above the newest one given for the shard is refused with ErrNotOwner.
+	//  4.6  An epoch below the newest one given for the shard is refused with ErrNotOwner, and so is one that is loaded or
+	//       loading already. A newer epoch ends the ownership of the older one.
 	//  4.7  Events share no memory with the store after visit returns, unless it is never written again.
 	Load(ctx context.Context, shard, epoch int32, visit func(Event) error) error
 
