@@ -146,6 +146,20 @@ func (c *content) set(e offsets.Entry) {
 	c.entries[e.Key] = e
 }
 
+// offset is the offset committed under a key.
+func (c *content) offset(t TB, k offsets.Key) int64 {
+	t.Helper()
+	require.NotNil(t, c.entries[k].Offset, "no offset under %v", k)
+	return c.entries[k].Offset.Offset
+}
+
+// meta is a group's own record.
+func (c *content) meta(t TB, group string) *offsets.Group {
+	t.Helper()
+	require.NotNil(t, c.entries[offsets.GroupKey(group)].Meta, "no record of group %s", group)
+	return c.entries[offsets.GroupKey(group)].Meta
+}
+
 func load(t TB, s offsets.Store, shard, epoch int32) *content {
 	t.Helper()
 	c := newContent()
@@ -269,11 +283,11 @@ func checkLastWins(t TB, w World) {
 	key := offsets.OffsetKey("g", "t", 0)
 	write(t, s, shard, 1, offset("g", "t", 0, 1), offset("g", "t", 0, 2))
 	write(t, s, shard, 1, offset("g", "t", 0, 3), offset("g", "t", 1, 9), meta("g", 1, member("m")))
-	require.Equal(t, int64(3), load(t, s, shard, 2).entries[key].Offset.Offset)
+	require.Equal(t, int64(3), load(t, s, shard, 2).offset(t, key))
 	write(t, s, shard, 2, tombstone(key), tombstone(offsets.GroupKey("g")))
 	require.Equal(t, entries(offset("g", "t", 1, 9)), load(t, s, shard, 3).entries)
 	write(t, s, shard, 3, tombstone(key), offset("g", "t", 0, 4))
-	require.Equal(t, int64(4), load(t, s, shard, 4).entries[key].Offset.Offset)
+	require.Equal(t, int64(4), load(t, s, shard, 4).offset(t, key))
 }
 
 func checkTransactions(t TB, w World) {
@@ -328,7 +342,7 @@ func checkFailedLoad(t TB, w World) {
 		require.ErrorIs(t, s.Write(background(t), shard, epoch, offsets.Batch{Entries: []offsets.Entry{offset("g", "t", 0, 2)}}),
 			offsets.ErrNotOwner, "write under epoch %d", epoch)
 	}
-	require.Equal(t, int64(1), load(t, s, shard, 2).entries[offsets.OffsetKey("g", "t", 0)].Offset.Offset)
+	require.Equal(t, int64(1), load(t, s, shard, 2).offset(t, offsets.OffsetKey("g", "t", 0)))
 }
 
 func checkLoadContext(t TB, w World) {
@@ -364,7 +378,7 @@ func checkEventsOwned(t TB, w World) {
 	for _, e := range kept {
 		c.apply(e)
 	}
-	require.Equal(t, meta("g", 1, member("m1")).Meta.Members, c.entries[offsets.GroupKey("g")].Meta.Members)
+	require.Equal(t, meta("g", 1, member("m1")).Meta, c.meta(t, "g"))
 	for _, e := range c.entries { // what the caller does to them is nobody's business
 		if e.Meta != nil {
 			e.Meta.Members[0].Assignment[0] = 'X'
@@ -373,9 +387,9 @@ func checkEventsOwned(t TB, w World) {
 			e.Offset.Offset = 99
 		}
 	}
-	again := load(t, s, shard, 3).entries
-	require.Equal(t, meta("g", 1, member("m1")).Meta, again[offsets.GroupKey("g")].Meta)
-	require.Equal(t, int64(1), again[offsets.OffsetKey("g", "t", 0)].Offset.Offset)
+	again := load(t, s, shard, 3)
+	require.Equal(t, meta("g", 1, member("m1")).Meta, again.meta(t, "g"))
+	require.Equal(t, int64(1), again.offset(t, offsets.OffsetKey("g", "t", 0)))
 }
 
 func checkUnload(t TB, w World) {
@@ -431,9 +445,9 @@ func checkBatchOwned(t TB, w World) {
 	e.Meta.Members[0].Assignment[0] = 'X'
 	e.Meta.Members[0].ID = "changed"
 	o.Offset.Offset = 99
-	got := load(t, s, shard, 2).entries
-	require.Equal(t, meta("g", 1, member("m")).Meta, got[e.Key].Meta)
-	require.Equal(t, int64(1), got[o.Key].Offset.Offset)
+	got := load(t, s, shard, 2)
+	require.Equal(t, meta("g", 1, member("m")).Meta, got.meta(t, "g"))
+	require.Equal(t, int64(1), got.offset(t, o.Key))
 }
 
 func checkWriteContext(t TB, w World) {
