@@ -234,7 +234,7 @@ func (v *Validator) validateLegacy(b []byte, r *Rules) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return res, r.checkStored(&res)
+	return r.checkStored(res)
 }
 
 // addLegacy adds the record of one message to the batch, or the records inside

@@ -69,8 +69,11 @@ type Result struct {
 // right ones: so do Kafka 3.9 and 4.4.
 func (v *Validator) Validate(b []byte, r *Rules) (Result, error) {
 	first, rest, err := nextAny(b)
-	if err != nil || first == nil {
-		return Result{LogAppendTime: NoTimestamp}, err
+	switch {
+	case err != nil:
+		return Result{}, err
+	case first == nil:
+		return Result{LogAppendTime: NoTimestamp}, nil
 	}
 	if first.magic() != Magic {
 		return v.validateLegacy(b, r)
@@ -97,7 +100,7 @@ func (v *Validator) Validate(b []byte, r *Rules) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return res, r.checkStored(&res)
+	return r.checkStored(res)
 }
 
 // analyze checks what can be told of a batch or message without reading its
@@ -119,17 +122,17 @@ func (r *Rules) analyze(e entry) error {
 }
 
 // checkStored checks the size of what is to be appended.
-func (r *Rules) checkStored(res *Result) error {
+func (r *Rules) checkStored(res Result) (Result, error) {
 	n := len(res.Batch)
 	if res.Rewritten {
 		if err := r.checkSize(n); err != nil {
-			return err
+			return Result{}, err
 		}
 	}
 	if n > r.SegmentBytes {
-		return fmt.Errorf("%w: %d bytes, a segment has %d", ErrLargerThanSegment, n, r.SegmentBytes)
+		return Result{}, fmt.Errorf("%w: %d bytes, a segment has %d", ErrLargerThanSegment, n, r.SegmentBytes)
 	}
-	return nil
+	return res, nil
 }
 
 // validateBatch is Validate for one batch of format 2 with a good checksum.
@@ -205,10 +208,9 @@ func (r *Rules) walk(h Header, payload []byte) (w walked, err error) {
 		if rest, err = raw.read(rest); err != nil {
 			return w, fmt.Errorf("record %d of %d: %w", i, h.Count, err)
 		}
+		// A false claim of LogAppendTime is taken off the batch, so what counts
+		// are the timestamps that are there without it.
 		timestamp := h.BaseTimestamp + raw.timestampDelta
-		if claimed {
-			timestamp = h.MaxTimestamp
-		}
 		errs = r.checkRecord(errs, i, raw.key != nil, timestamp, claimed)
 		if timestamp > w.maxTimestamp {
 			w.maxTimestamp, w.maxIndex = timestamp, i
@@ -224,7 +226,7 @@ func (r *Rules) walk(h Header, payload []byte) (w walked, err error) {
 	case errs != nil:
 		return w, errs
 	}
-	w.plain = w.plain && w.sequential && !claimed
+	w.plain = w.plain && w.sequential
 	return w, nil
 }
 
@@ -259,6 +261,7 @@ func (v *Validator) rebuild(s *scratch, h Header, payload []byte, target Codec, 
 		o.Producer = &Producer{h.ProducerID, h.ProducerEpoch, h.BaseSequence}
 	}
 	s.start(o, r)
+	h.Attributes &^= AttrLogAppendTime // see walk
 	for it := Iterate(h, payload); it.Next(); {
 		if err := s.add(it.Record); err != nil {
 			return Result{}, err

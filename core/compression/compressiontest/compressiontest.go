@@ -222,15 +222,18 @@ func decompressAppends(c compression.Codec) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		kept := bytes.Clone(block)
+		dsts := [][]byte{nil}
 		for _, spare := range []int{0, 3, len(src), len(src) + 100} {
-			dst := append(make([]byte, 0, 5+spare), "front"...)
+			dsts = append(dsts, append(make([]byte, 0, 5+spare), "front"...))
+		}
+		for _, dst := range dsts {
 			out, err := c.Decompress(dst, block, ample)
 			switch {
 			case err != nil:
 				return fmt.Errorf("%s: %w", name, err)
-			case len(out) < 5 || string(out[:5]) != "front":
+			case !bytes.HasPrefix(out, dst):
 				return fmt.Errorf("%s: what stood in dst is gone", name)
-			case !bytes.Equal(out[5:], src):
+			case !bytes.Equal(out[len(dst):], src):
 				return fmt.Errorf("%s: comes back as something else", name)
 			case !bytes.Equal(block, kept):
 				return fmt.Errorf("%s: src was changed", name)
@@ -238,7 +241,7 @@ func decompressAppends(c compression.Codec) error {
 			for i := range block { // a codec that kept src would notice now
 				block[i] ^= 0xff
 			}
-			if !bytes.Equal(out[5:], src) {
+			if !bytes.Equal(out[len(dst):], src) {
 				return fmt.Errorf("%s: what came out shares memory with src", name)
 			}
 			copy(block, kept)
