@@ -59,8 +59,17 @@ func (e entry) check() error {
 	if e.magic() != Magic {
 		return e.checkLegacy()
 	}
-	if len(e) < HeaderSize {
-		return corrupt("batch of %d bytes", len(e))
+	if _, err := e.header(); err != nil {
+		return err
 	}
 	return CheckCRC(e)
+}
+
+// header parses the header of a format 2 batch. Since the entry is whole, one
+// that is too short for it is corrupt.
+func (e entry) header() (Header, error) {
+	if len(e) < HeaderSize {
+		return Header{}, corrupt("batch of %d bytes", len(e))
+	}
+	return ParseHeader(e)
 }

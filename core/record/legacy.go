@@ -395,7 +395,7 @@ func (e entry) readForOld(c Codecs, limit int) (oldBatch, error) {
 		records, err := LegacyRecords(e, c, limit)
 		return oldBatch{codec: e.codec(), appendTime: e[legacyAttributes]&legacyAppendTime != 0, records: records}, err
 	}
-	h, err := ParseHeader(e)
+	h, err := e.header()
 	if err != nil {
 		return oldBatch{}, err
 	}

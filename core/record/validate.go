@@ -92,7 +92,7 @@ func (v *Validator) Validate(b []byte, r *Rules) (Result, error) {
 	if more > 1 {
 		return Result{}, invalid("%d batches where one is allowed", more)
 	}
-	h, err := ParseHeader(first)
+	h, err := first.header()
 	if err != nil {
 		return Result{}, err
 	}

@@ -11,13 +11,13 @@ const (
 )
 
 // varint reads a 32-bit number; n is 0 when b ends too early or the number
-// goes on for too long.
+// goes on for too long. Most numbers of a record have one byte: that case is
+// inlined, the others are a call.
 func varint(b []byte) (v int32, n int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return int32(b[0]>>1) ^ -int32(b[0]&1), 1
 	}
-	u, n := uvarint(b, maxVarint32)
-	return int32(uint32(u)>>1) ^ -int32(u&1), n
+	return longVarint(b)
 }
 
 // varlong is varint for 64 bits.
@@ -25,6 +25,17 @@ func varlong(b []byte) (v int64, n int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return int64(b[0]>>1) ^ -int64(b[0]&1), 1
 	}
+	return longVarlong(b)
+}
+
+//go:noinline
+func longVarint(b []byte) (v int32, n int) {
+	u, n := uvarint(b, maxVarint32)
+	return int32(uint32(u)>>1) ^ -int32(u&1), n
+}
+
+//go:noinline
+func longVarlong(b []byte) (v int64, n int) {
 	u, n := uvarint(b, maxVarint64)
 	return int64(u>>1) ^ -int64(u&1), n
 }
