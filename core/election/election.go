@@ -19,6 +19,7 @@
 //	     reads before it decides again.
 //	0.6  A write with the epoch of a controller that has a successor returns [ErrStaleController] and changes nothing,
 //	     also when the successor was elected while the write was on its way.
+//	0.7  Names and values are UTF-8; other bytes give [ErrInvalid] where an item has a result, and are never altered.
 //
 // The suite for implementations is in core/election/electiontest; its sub-tests are named by the clause numbers.
 package election
