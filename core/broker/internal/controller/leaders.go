@@ -1,0 +1,94 @@
+package controller
+
+import (
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// electLeaders elects the preferred leaders of partitions, or, when nobody in sync is left, unclean ones.
+func (m *Machine) electLeaders(c *ElectLeaders) []Effect {
+	c.Results = make([]error, len(c.Partitions))
+	var w WriteStates
+	seen := map[tp]bool{}
+	for i, id := range c.Partitions {
+		k, slot := tp{id.Topic, id.Partition}, &c.Results[i]
+		p := m.partition(k)
+		switch {
+		case p == nil || p.state == nil:
+			*slot = refuse(kerr.UnknownTopicOrPartition, "The partition does not exist.")
+		case seen[k]:
+			*slot = refuse(kerr.ElectionNotNeeded, "The partition is in the request twice.")
+		case c.Unclean:
+			*slot = m.electUnclean(k, p, &w, slot)
+		default:
+			*slot = m.electPreferred(k, p, &w, slot)
+		}
+		seen[k] = true
+	}
+	if len(w.Updates) == 0 {
+		return nil
+	}
+	return []Effect{w}
+}
+
+func (m *Machine) electPreferred(k tp, p *partition, w *WriteStates, slot *error) error {
+	if len(p.assignment.Replicas) > 0 && p.state.Leader == p.assignment.Replicas[0] {
+		return refuse(kerr.ElectionNotNeeded, "Leader election not needed for topic partition.")
+	}
+	next, ok := preferred(*p.state, p.assignment, m.usable(p))
+	if !ok {
+		return refuse(kerr.PreferredLeaderNotAvailable, "The preferred leader was not available.")
+	}
+	w.add(m.epoch, k, p.state, next, why{slot: slot})
+	return nil
+}
+
+func (m *Machine) electUnclean(k tp, p *partition, w *WriteStates, slot *error) error {
+	if m.usable(p)(p.state.Leader) {
+		return refuse(kerr.ElectionNotNeeded, "Leader election not needed for topic partition.")
+	}
+	next, _ := repaired(*p.state, p.assignment, m.usable(p), true)
+	if !m.usable(p)(next.Leader) {
+		return refuse(kerr.EligibleLeadersNotAvailable, "Eligible topic partition leaders are not available.")
+	}
+	w.add(m.epoch, k, p.state, next, why{slot: slot})
+	return nil
+}
+
+// controlledShutdown moves what a broker leads to others. The broker asks again until nothing remains, or gives up.
+func (m *Machine) controlledShutdown(c *ControlledShutdown) {
+	b, ok := m.brokers[c.Broker]
+	if !ok {
+		c.Err = refuse(kerr.BrokerNotAvailable, "Broker id %d does not exist.", c.Broker)
+		return
+	}
+	if c.Epoch >= 0 && c.Epoch < b.Epoch {
+		c.Err = refuse(kerr.StaleBrokerEpoch, "Broker epoch %d is stale, it is %d.", c.Epoch, b.Epoch)
+		return
+	}
+	if m.stopping[c.Broker] {
+		return
+	}
+	m.stopping[c.Broker] = true
+	for k, p := range m.partitions() {
+		for _, id := range p.assignment.Replicas {
+			if id == c.Broker {
+				m.dirty[k] = struct{}{}
+			}
+		}
+	}
+}
+
+// remaining lists what a broker leads though others have replicas, by topic and number.
+func (m *Machine) remaining(broker int32) []PartitionID {
+	led := map[tp]struct{}{}
+	for k, p := range m.partitions() {
+		if p.state != nil && p.state.Leader == broker && len(p.assignment.Replicas) > 1 {
+			led[k] = struct{}{}
+		}
+	}
+	var left []PartitionID
+	for _, k := range ordered(led) {
+		left = append(left, PartitionID{k.topic, k.partition})
+	}
+	return left
+}

@@ -1,0 +1,317 @@
+package controller
+
+import (
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/core/election"
+)
+
+// Rules are what the machine needs to know beside the metadata. Its functions must be quick and have no effects.
+type Rules struct {
+	BrokerID          int32  // this broker, which is controller
+	InterBroker       string // name of the listener that brokers use among themselves
+	Partitions        int32  // num.partitions
+	ReplicationFactor int16  // default.replication.factor
+	DeleteTopics      bool   // delete.topic.enable
+
+	Unclean     func(topic string) bool              // unclean.leader.election.enable of a topic
+	CheckConfig func(config map[string]string) error // nil when a topic may have it
+	Draw        func(n int) int                      // a number from 0 to n-1
+	NewID       func() election.TopicID              // an id that no topic has or had
+}
+
+// partition is a partition as the machine knows it.
+type partition struct {
+	assignment election.Assignment
+	state      *election.PartitionState // nil: it is New
+	offline    []int32                  // replicas whose log directory failed
+}
+
+// target is where the partition is going, or where it is.
+func (p *partition) target() []int32 {
+	return keep(p.assignment.Replicas, func(id int32) bool { return !slices.Contains(p.assignment.Removing, id) })
+}
+
+func (p *partition) reassigning() bool {
+	return len(p.assignment.Adding)+len(p.assignment.Removing) > 0
+}
+
+// topic is a topic as the machine knows it.
+type topic struct {
+	name     string
+	id       election.TopicID
+	parts    []partition
+	deleting bool
+	hidden   bool                 // brokers were told that it is being deleted
+	asked    map[replica]struct{} // replicas that were told to go
+	gone     map[replica]struct{} // those that have
+}
+
+type replica struct {
+	partition int32
+	broker    int32
+}
+
+// news is what brokers have to be told about a partition.
+type news struct {
+	leaderAndISR bool    // its replicas too, not only everybody's cache
+	isNew        bool    // it never had a state: its replicas may make its log
+	stop         []int32 // replicas that it doesn't have any more
+}
+
+// Machine decides. It belongs to one goroutine.
+type Machine struct {
+	rules    Rules
+	epoch    int32
+	brokers  map[int32]election.Broker
+	stopping map[int32]bool
+	topics   map[string]*topic
+	ids      map[election.TopicID]*topic
+	unified  map[string]string // names as metrics write them
+
+	dirty   map[tp]struct{} // to be decided about
+	bump    map[tp]struct{} // to get a new leader epoch even if nothing else changes
+	changed map[tp]news     // to be told
+	fresh   map[int32]bool  // brokers that were told nothing yet
+	untold  bool            // the list of living brokers changed
+}
+
+// NewMachine makes a machine that knows nothing. Its first event is Loaded.
+func NewMachine(rules Rules) *Machine { return &Machine{rules: rules} }
+
+// Epoch is the controller epoch that the machine decides under.
+func (m *Machine) Epoch() int32 { return m.epoch }
+
+// Handle takes an event and returns what is to be done about it, in order. Each effect that is a write or a reread has an
+// event that answers it; the caller gives it to Handle before any other event, and does what that returns after what
+// is left of the effects here.
+func (m *Machine) Handle(ev Event) []Effect {
+	var effects []Effect
+	switch ev := ev.(type) {
+	case Loaded:
+		m.load(ev)
+	case BrokersChanged:
+		m.brokersChanged(ev.Brokers)
+	case TopicsChanged:
+		m.topicsChanged(ev)
+	case *CreateTopics:
+		effects = m.createTopics(ev)
+	case *CreatePartitions:
+		effects = m.createPartitions(ev)
+	case *DeleteTopics:
+		effects = m.deleteTopics(ev)
+	case *ElectLeaders:
+		effects = m.electLeaders(ev)
+	case *AlterReassignments:
+		effects = m.alterReassignments(ev)
+	case *AlterPartition:
+		effects = m.alterPartition(ev)
+	case *ControlledShutdown:
+		m.controlledShutdown(ev)
+	case *ListReassignments:
+		ev.Ongoing = m.reassignments(ev.Partitions)
+	case topicsWritten:
+		m.topicsWritten(ev)
+	case assignmentsWritten:
+		effects = m.assignmentsWritten(ev)
+	case statesWritten:
+		effects = m.statesWritten(ev)
+	case marksWritten:
+		m.marksWritten(ev)
+	case removalsWritten:
+		effects = m.removalsWritten(ev)
+	case Delivered:
+		m.delivered(ev)
+	}
+	if len(effects) > 0 {
+		return effects // what they lead to is decided when they are done
+	}
+	return m.settle()
+}
+
+// load begins a term: whatever another controller left half done is found by looking at everything.
+func (m *Machine) load(ev Loaded) {
+	m.epoch = ev.Epoch
+	m.brokers, m.stopping = map[int32]election.Broker{}, map[int32]bool{}
+	m.topics, m.ids, m.unified = map[string]*topic{}, map[election.TopicID]*topic{}, map[string]string{}
+	m.dirty, m.bump, m.changed = map[tp]struct{}{}, map[tp]struct{}{}, map[tp]news{}
+	m.fresh, m.untold = map[int32]bool{}, true
+	for _, b := range ev.Brokers {
+		m.brokers[b.ID] = b
+		m.fresh[b.ID] = true
+	}
+	for i := range ev.Topics {
+		m.adopt(&ev.Topics[i])
+	}
+}
+
+// adopt makes a topic that was read known, and marks its partitions.
+func (m *Machine) adopt(in *election.Topic) *topic {
+	t := m.topics[in.Name]
+	if t == nil || t.id != in.ID {
+		t = &topic{name: in.Name, id: in.ID, asked: map[replica]struct{}{}, gone: map[replica]struct{}{}}
+		m.topics[in.Name], m.ids[in.ID], m.unified[unified(in.Name)] = t, t, in.Name
+	}
+	t.deleting = t.deleting || in.Deleting
+	t.parts = slices.Grow(t.parts, len(in.Partitions))
+	for i := range in.Partitions {
+		if i == len(t.parts) {
+			t.parts = append(t.parts, partition{})
+		}
+		t.parts[i].assignment, t.parts[i].state = in.Partitions[i].Assignment, in.Partitions[i].State
+		m.dirty[tp{in.Name, int32(i)}] = struct{}{}
+	}
+	return t
+}
+
+// alive says whether a broker is, and can have leaders: one that is about to stop is alive.
+func (m *Machine) alive(id int32) bool {
+	_, ok := m.brokers[id]
+	return ok
+}
+
+// usable says who can lead and follow a partition: its replicas, where broker and log directory are well.
+func (m *Machine) usable(p *partition) live {
+	return func(id int32) bool {
+		return m.alive(id) && !slices.Contains(p.offline, id) && slices.Contains(p.assignment.Replicas, id)
+	}
+}
+
+func (m *Machine) brokersChanged(now []election.Broker) {
+	before := m.brokers
+	m.brokers = map[int32]election.Broker{}
+	for _, b := range now {
+		m.brokers[b.ID] = b
+	}
+	moved := map[int32]bool{} // who came, went, or came back so quickly that nobody saw it go
+	for id, b := range m.brokers {
+		old, was := before[id]
+		if !was || old.Epoch != b.Epoch {
+			moved[id], m.fresh[id] = true, true
+			delete(m.stopping, id)
+		}
+		if !was || old.Epoch != b.Epoch || old.Rack != b.Rack || !slices.Equal(old.Endpoints, b.Endpoints) {
+			m.untold = true
+		}
+	}
+	for id := range before {
+		if !m.alive(id) {
+			moved[id], m.untold = true, true
+			delete(m.fresh, id)
+			delete(m.stopping, id)
+		}
+	}
+	if len(moved) == 0 {
+		return
+	}
+	for k, p := range m.partitions() {
+		if !slices.ContainsFunc(p.assignment.Replicas, func(id int32) bool { return moved[id] }) {
+			continue
+		}
+		p.offline = keep(p.offline, func(id int32) bool { return !moved[id] })
+		m.dirty[k] = struct{}{}
+		m.forget(k, moved)
+	}
+}
+
+// forget makes replicas of a topic that is being deleted be asked again, by brokers that came back.
+func (m *Machine) forget(k tp, moved map[int32]bool) {
+	t := m.topics[k.topic]
+	for id := range moved {
+		delete(t.asked, replica{k.partition, id})
+	}
+}
+
+// topicsChanged takes in topics that were read because somebody else may have changed them.
+func (m *Machine) topicsChanged(ev TopicsChanged) {
+	read := map[string]*election.Topic{}
+	for i := range ev.Topics {
+		read[ev.Topics[i].Name] = &ev.Topics[i]
+	}
+	for _, name := range ev.Names {
+		now, known := read[name], m.topics[name]
+		if known != nil && (now == nil || now.ID != known.id) {
+			m.drop(known)
+			known = nil
+		}
+		if now == nil || known != nil && same(known, now) {
+			continue
+		}
+		t := m.adopt(now)
+		for n := range t.parts {
+			m.tell(tp{name, int32(n)}, news{leaderAndISR: true})
+		}
+	}
+}
+
+func same(t *topic, in *election.Topic) bool {
+	if t.deleting != in.Deleting || len(t.parts) != len(in.Partitions) {
+		return false
+	}
+	for i := range t.parts {
+		p, q := &t.parts[i], &in.Partitions[i]
+		if !slices.Equal(p.assignment.Replicas, q.Replicas) || !slices.Equal(p.assignment.Adding, q.Adding) ||
+			!slices.Equal(p.assignment.Removing, q.Removing) || (p.state == nil) != (q.State == nil) ||
+			p.state != nil && p.state.PartitionEpoch != q.State.PartitionEpoch {
+			return false
+		}
+	}
+	return true
+}
+
+// drop forgets a topic that is gone from the metadata.
+func (m *Machine) drop(t *topic) {
+	delete(m.topics, t.name)
+	delete(m.ids, t.id)
+	delete(m.unified, unified(t.name))
+	for i := range t.parts {
+		k := tp{t.name, int32(i)}
+		delete(m.dirty, k)
+		delete(m.bump, k)
+		delete(m.changed, k)
+	}
+}
+
+// tell adds to what brokers have to be told about a partition.
+func (m *Machine) tell(k tp, n news) {
+	have := m.changed[k]
+	n.leaderAndISR = n.leaderAndISR || have.leaderAndISR
+	n.isNew = n.isNew || have.isNew
+	n.stop = append(have.stop, n.stop...)
+	m.changed[k] = n
+}
+
+// partition finds a partition of a topic that isn't being deleted.
+func (m *Machine) partition(k tp) *partition {
+	t := m.topics[k.topic]
+	if t == nil || t.deleting || k.partition < 0 || int(k.partition) >= len(t.parts) {
+		return nil
+	}
+	return &t.parts[k.partition]
+}
+
+// partitions yields all partitions, of topics that are being deleted too.
+func (m *Machine) partitions() func(yield func(tp, *partition) bool) {
+	return func(yield func(tp, *partition) bool) {
+		for name, t := range m.topics {
+			for i := range t.parts {
+				if !yield(tp{name, int32(i)}, &t.parts[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// names are the names of all topics that are known here or given.
+func (m *Machine) names(given []election.Topic) []string {
+	names := make([]string, 0, len(given))
+	for i := range given {
+		names = append(names, given[i].Name)
+	}
+	for name := range m.topics {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
