@@ -78,7 +78,8 @@ func (d *decoder) structure(s Section, v reflect.Value) {
 		key := s.node.Content[i]
 		index, ok := byName[key.Value]
 		if !ok {
-			d.errs = append(d.errs, s.at(key.Line, unknownKey(key.Value, names)))
+			child := s.child(key.Value, key, s.node.Content[i+1])
+			d.errs = append(d.errs, &Error{File: child.file, Line: child.line, Path: s.path, Err: unknownKey(key.Value, names)})
 			continue
 		}
 		d.value(s.child(key.Value, key, s.node.Content[i+1]), v.Field(index))
@@ -275,7 +276,7 @@ func validate(s Section, v reflect.Value) error {
 		case field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct:
 			elements, _ := sub.List()
 			for i := range field.Len() {
-				element := Section{file: sub.file, path: fmt.Sprintf("%s[%d]", sub.path, i), line: sub.line}
+				element := Section{file: sub.file, path: fmt.Sprintf("%s[%d]", sub.path, i), line: sub.line, origins: sub.origins}
 				if i < len(elements) {
 					element = elements[i]
 				}

@@ -16,6 +16,8 @@ type Section struct {
 	path string
 	line int
 	node *yaml.Node // nil for a section without a value
+	// origins names where values came from that Override put into the tree. It is shared and never changed.
+	origins map[*yaml.Node]string
 }
 
 // Empty gives a section without content at the given path: decoding it leaves every default in place. It stands for
@@ -62,13 +64,22 @@ func (s Section) Sub(key string) (sub Section, ok bool) {
 			}
 		}
 	}
-	return Section{file: s.file, path: join(s.path, key), line: s.line}, false
+	return Section{file: s.file, path: join(s.path, key), line: s.line, origins: s.origins}, false
 }
 
 // child makes the section of one entry. An error about a key's value points at the key: a value may start lines
 // below it, and a missing one has no line.
 func (s Section) child(key string, keyNode, value *yaml.Node) Section {
-	return Section{file: s.file, path: join(s.path, key), line: keyNode.Line, node: value}
+	child := Section{file: s.file, path: join(s.path, key), line: keyNode.Line, node: value, origins: s.origins}
+	return child.placed()
+}
+
+// placed makes a section that Override brought say so.
+func (s Section) placed() Section {
+	if origin, ok := s.origins[s.node]; ok && s.node != nil {
+		s.file, s.line = origin, 0
+	}
+	return s
 }
 
 // Scalar gives the text of a single value as written, without quotes: `1`, `true`, `6s`. ok is false for mappings,
@@ -87,7 +98,8 @@ func (s Section) List() (elements []Section, ok bool) {
 		return nil, false
 	}
 	for i, node := range s.node.Content {
-		elements = append(elements, Section{file: s.file, path: fmt.Sprintf("%s[%d]", s.path, i), line: node.Line, node: node})
+		element := Section{file: s.file, path: fmt.Sprintf("%s[%d]", s.path, i), line: node.Line, node: node, origins: s.origins}
+		elements = append(elements, element.placed())
 	}
 	return elements, true
 }
@@ -119,7 +131,7 @@ func (s Section) Only(valid ...string) error {
 	for _, key := range s.Keys() {
 		if !contains(valid, key) {
 			sub, _ := s.Sub(key)
-			errs = append(errs, s.at(sub.line, unknownKey(key, valid)))
+			errs = append(errs, &Error{File: sub.file, Line: sub.line, Path: s.path, Err: unknownKey(key, valid)})
 		}
 	}
 	return Join(errs)

@@ -14,8 +14,10 @@ type Factory[S, T any] struct {
 	name    string
 	summary string
 	fields  func() []config.Field
-	check   func(config.Section) error
-	build   func(config.Section, S) (T, error)
+	// effective lists the options with the values that a section gives them.
+	effective func(config.Section) []config.Field
+	check     func(config.Section) error
+	build     func(config.Section, S) (T, error)
 }
 
 // NewFactory makes the factory of one implementation.
@@ -39,6 +41,10 @@ func NewFactory[O, S, T any](name, summary string, defaults func() O, build func
 		name:    name,
 		summary: summary,
 		fields:  func() []config.Field { return config.Fields(defaults()) },
+		effective: func(section config.Section) []config.Field {
+			options, _ := decode(section)
+			return config.Fields(options)
+		},
 		check: func(section config.Section) error {
 			_, err := decode(section)
 			return err

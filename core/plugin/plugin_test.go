@@ -125,3 +125,35 @@ func TestRegistryRefuses(t *testing.T) {
 	assert.Error(t, zero.Check(config.Empty("x")))
 	assert.Empty(t, zero.Options())
 }
+
+func TestChoose(t *testing.T) {
+	r, err := plugin.NewRegistry("greeter", hello("hello"), hello("good-day"))
+	require.NoError(t, err)
+	choose := func(text string) (plugin.Choice[settings, greeter], error) {
+		root, err := config.Parse("x.yaml", []byte(text))
+		require.NoError(t, err)
+		sub, _ := root.Sub("greeter")
+		return r.Choose(sub)
+	}
+	choice, err := choose("greeter: {good-day: {times: 3}}")
+	require.NoError(t, err)
+	assert.Equal(t, "good-day", choice.Name())
+	assert.Equal(t, "3", choice.Options()[1].Default)
+	made, err := choice.New(settings{Place: "here"})
+	require.NoError(t, err)
+	assert.Equal(t, "hello here", made.Greet())
+
+	_, err = choose("greeter: god-day")
+	assert.EqualError(t, err, `x.yaml:1: greeter: unknown greeter "god-day" (did you mean "good-day"?); valid: hello, good-day`)
+	_, err = choose("greeter: {hello: {times: 0}}")
+	assert.EqualError(t, err, "x.yaml:1: greeter.hello.times: must be at least 1")
+	_, err = choose("greeter: {hello: {}, good-day: {}}")
+	assert.ErrorContains(t, err, "want one name")
+
+	choice, err = r.Default("hello")
+	require.NoError(t, err)
+	assert.Equal(t, "hello", choice.Name())
+	_, err = r.Default("nobody")
+	assert.ErrorContains(t, err, "valid: hello, good-day")
+	assert.Empty(t, plugin.Choice[settings, greeter]{}.Options())
+}
