@@ -1,0 +1,283 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/core/record"
+	"github.com/barnabas-mq/barnabas/core/storage"
+)
+
+// The suffixes of a segment's files, behind its base offset in 20 digits, and those of files that are on their way in or out.
+const (
+	logSuffix      = ".log"
+	indexSuffix    = ".index"
+	timeSuffix     = ".timeindex"
+	txnSuffix      = ".txnindex"
+	snapshotSuffix = ".snapshot"
+	deletedSuffix  = ".deleted"
+	cleanedSuffix  = ".cleaned"
+	swapSuffix     = ".swap"
+	tmpSuffix      = ".tmp"
+)
+
+// segmentPath is the path of one of a segment's files.
+func segmentPath(dir string, base int64, suffix string) string {
+	return filepath.Join(dir, fmt.Sprintf("%020d%s", base, suffix))
+}
+
+// segment is one segment of a log with its indexes. Its bytes are kept by the storage. What changes with an append is
+// guarded by the log's lock, except what is said to be for readers.
+type segment struct {
+	base     int64
+	dir      string
+	capacity int64
+	data     storage.Segment
+	offsets  *index
+	times    *index
+	txns     *txnIndex
+
+	// For readers, who take size first and next afterwards; who appends sets them the other way round. So a reader finds a
+	// next that is at least the offset behind the size it has.
+	size atomic.Int64 // bytes of whole batches
+	next atomic.Int64 // offset behind the last batch; of a segment that isn't the last one, at most the next one's base
+
+	sinceIndex   int64 // bytes since the last index entry
+	maxTimestamp int64 // largest timestamp of a batch, -1 without one …
+	maxOffset    int64 // … and the last offset of the batch that has it
+	settled      bool  // the two above are known
+	firstTime    int64 // largest timestamp of the first batch; unknownTime until it was looked at
+	created      time.Time
+	jitter       int64 // milliseconds taken off segment.ms
+	synced       int64 // bytes known to be on the device
+	sealed       bool
+}
+
+const unknownTime = math.MinInt64
+
+// createSegment makes the files of a new, empty segment.
+func createSegment(st storage.Storage, dir string, base int64, least int64, cfg *Config, now time.Time, jitter int64) (*segment, error) {
+	s := newSegment(dir, base)
+	s.capacity = max(cfg.segmentBytes(), least)
+	s.created, s.jitter, s.settled = now, jitter, true
+	s.next.Store(base)
+	s.offsets = newIndex(segmentPath(dir, base, indexSuffix), offsetWidth)
+	s.times = newIndex(segmentPath(dir, base, timeSuffix), timeWidth)
+	var err error
+	s.data, err = st.Create(segmentPath(dir, base, logSuffix), storage.Options{Capacity: s.capacity, Preallocate: cfg.Preallocate})
+	if err != nil {
+		return nil, err
+	}
+	// What an index of that name may hold is of a segment that is gone.
+	for _, x := range []*index{s.offsets, s.times} {
+		if err := os.WriteFile(x.path, nil, 0o644); err != nil {
+			return nil, errors.Join(err, s.data.Remove())
+		}
+	}
+	if err := os.Remove(s.txns.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(err, s.data.Remove())
+	}
+	return s, nil
+}
+
+func newSegment(dir string, base int64) *segment {
+	return &segment{base: base, dir: dir, maxTimestamp: -1, maxOffset: base, firstTime: unknownTime,
+		txns: newTxnIndex(segmentPath(dir, base, txnSuffix))}
+}
+
+// openSegment opens an existing segment. rebuild says that an index is missing or damaged.
+func openSegment(st storage.Storage, dir string, base int64, cfg *Config, now time.Time, last bool) (s *segment, rebuild bool, err error) {
+	s = newSegment(dir, base)
+	s.capacity = cfg.segmentBytes()
+	s.created = now
+	if s.data, err = st.Open(segmentPath(dir, base, logSuffix), storage.Options{Capacity: s.capacity, ReadOnly: false}); err != nil {
+		return nil, false, err
+	}
+	size := s.data.Size()
+	if s.capacity = max(s.capacity, size); s.capacity > MaxSegmentBytes {
+		return nil, false, errors.Join(fmt.Errorf("%w: segment %d has %d bytes, more than its index can address", ErrCorrupt, base, size), s.data.Close())
+	}
+	if !last {
+		s.sealed = true
+		if err := s.data.Seal(); err != nil {
+			return nil, false, errors.Join(err, s.data.Close())
+		}
+	}
+	s.size.Store(size)
+	s.synced = size
+	open := func(suffix string, width int) *index {
+		path := segmentPath(dir, base, suffix)
+		x, e := openIndex(path, width)
+		switch {
+		case e == nil:
+			return x
+		case errors.Is(e, errDamaged) || errors.Is(e, fs.ErrNotExist):
+			rebuild = true
+		default:
+			err = errors.Join(err, e)
+		}
+		return newIndex(path, width)
+	}
+	s.offsets, s.times = open(indexSuffix, offsetWidth), open(timeSuffix, timeWidth)
+	if err != nil {
+		return nil, false, errors.Join(err, s.data.Close())
+	}
+	return s, rebuild, nil
+}
+
+// note takes a batch that was appended at pos into the indexes. The position was appended already, but is not yet public.
+func (s *segment) note(h record.Header, pos int64, cfg *Config) error {
+	last := h.LastOffset()
+	if h.MaxTimestamp > s.maxTimestamp {
+		s.maxTimestamp, s.maxOffset = h.MaxTimestamp, last
+	}
+	if pos == 0 {
+		s.firstTime = h.MaxTimestamp
+	}
+	var err error
+	if s.sinceIndex > int64(cfg.IndexIntervalBytes) {
+		var e [offsetWidth]byte
+		putOffsetEntry(e[:], int32(last-s.base), int32(pos))
+		err = errors.Join(s.offsets.add(e[:]), s.noteTime())
+		s.sinceIndex = 0
+	}
+	s.sinceIndex += int64(h.Size())
+	return err
+}
+
+// noteTime puts the largest timestamp into the time index, unless it is there.
+func (s *segment) noteTime() error {
+	if s.maxTimestamp < 0 {
+		return nil
+	}
+	if e, ok := s.times.last(); ok {
+		if ts, _ := timeEntry(e[:]); ts >= s.maxTimestamp {
+			return nil
+		}
+	}
+	var e [timeWidth]byte
+	putTimeEntry(e[:], s.maxTimestamp, int32(s.maxOffset-s.base))
+	return s.times.add(e[:])
+}
+
+// publish shows readers what was appended.
+func (s *segment) publish(next, size int64) {
+	s.next.Store(next)
+	s.size.Store(size)
+}
+
+// shouldRoll says whether n bytes that end with offset last and have the largest timestamp ts need a new segment.
+func (s *segment) shouldRoll(n int64, last, ts int64, now time.Time, cfg *Config) (bool, error) {
+	size := s.size.Load()
+	switch {
+	case size == 0:
+		// An empty segment takes anything that its capacity and the width of its offsets allow.
+		return n > s.capacity || last-s.base > math.MaxInt32, nil
+	case size+n > min(cfg.segmentBytes(), s.capacity), last-s.base > math.MaxInt32:
+		return true, nil
+	case s.offsets.len() >= cfg.offsetEntries(), s.times.len() >= cfg.timeEntries():
+		return true, nil
+	}
+	first, err := s.firstTimestamp()
+	if err != nil {
+		return false, err
+	}
+	waited := now.Sub(s.created).Milliseconds()
+	if first >= 0 {
+		waited = ts - first
+	}
+	return waited > cfg.SegmentMs-s.jitter, nil
+}
+
+// firstTimestamp is the largest timestamp of the first batch, which time-based rolling counts from; -1 without one.
+func (s *segment) firstTimestamp() (int64, error) {
+	if s.firstTime == unknownTime {
+		size := s.size.Load()
+		if size == 0 {
+			return -1, nil
+		}
+		r := newHeaders(s, size)
+		defer r.done()
+		h, err := r.at(0)
+		if err != nil {
+			return 0, err
+		}
+		s.firstTime = h.MaxTimestamp
+	}
+	return s.firstTime, nil
+}
+
+// seal ends a segment: its indexes are complete and in their files, the data file has its true length.
+func (s *segment) seal() error {
+	if err := s.settleTimes(); err != nil {
+		return err
+	}
+	if err := errors.Join(s.noteTime(), s.offsets.write(), s.times.write()); err != nil {
+		return err
+	}
+	s.sealed = true
+	return s.data.Seal()
+}
+
+// sync makes the segment durable, with its indexes when it is sealed: only those of the last segment are rebuilt after a
+// crash.
+func (s *segment) sync(withIndexes bool) error {
+	size := s.size.Load()
+	if err := s.data.Sync(); err != nil {
+		return err
+	}
+	s.synced = size
+	if withIndexes {
+		return errors.Join(s.offsets.sync(), s.times.sync(), s.txns.sync())
+	}
+	return nil
+}
+
+// files are the paths of the segment's files, those that need not exist included.
+func (s *segment) suffixes() []string { return []string{indexSuffix, timeSuffix, txnSuffix} }
+
+// remove deletes the segment's files at once. Views in use stay readable.
+func (s *segment) remove() error {
+	err := s.data.Remove()
+	for _, suffix := range s.suffixes() {
+		if e := os.Remove(segmentPath(s.dir, s.base, suffix)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// retire renames the segment's files to .deleted and returns what removes them. It is still readable until then.
+func (s *segment) retire() (func() error, error) {
+	paths := make([]string, 0, 3)
+	for _, suffix := range s.suffixes() {
+		path := segmentPath(s.dir, s.base, suffix)
+		err := os.Rename(path, path+deletedSuffix)
+		if err == nil {
+			paths = append(paths, path+deletedSuffix)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	s.offsets.moved(segmentPath(s.dir, s.base, indexSuffix) + deletedSuffix)
+	s.times.moved(segmentPath(s.dir, s.base, timeSuffix) + deletedSuffix)
+	s.txns.moved(segmentPath(s.dir, s.base, txnSuffix) + deletedSuffix)
+	if err := s.data.Rename(segmentPath(s.dir, s.base, logSuffix) + deletedSuffix); err != nil {
+		return nil, err
+	}
+	return func() error {
+		err := s.data.Remove()
+		for _, p := range paths {
+			if e := os.Remove(p); e != nil && !errors.Is(e, fs.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
+		}
+		return err
+	}, nil
+}
