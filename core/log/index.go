@@ -158,15 +158,6 @@ func (x *index) sync() error {
 	return nil
 }
 
-// create makes the file, empty, unless it exists.
-func (x *index) create() error {
-	f, err := os.OpenFile(x.path, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
 // floor finds the last entry for which upTo is true; upTo must be true for a beginning of the entries and false for the
 // rest.
 func (x *index) floor(upTo func(e []byte) bool) (e [timeWidth]byte, ok bool, err error) {
@@ -210,6 +201,25 @@ func (x *index) find(upTo func(e []byte) bool) (e [timeWidth]byte, at int, err e
 	i := floorOf(b, x.width, upTo)
 	copy(e[:], b[i*x.width:(i+1)*x.width])
 	return e, first + i, nil
+}
+
+// ceiling finds the first entry for which below is false; below is what floor's upTo is.
+func (x *index) ceiling(below func(e []byte) bool) (e [timeWidth]byte, ok bool, err error) {
+	_, at, err := x.find(below)
+	if err != nil {
+		return e, false, err
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	switch at++; {
+	case at >= x.disk+len(x.tail)/x.width:
+		return e, false, nil
+	case at >= x.disk:
+		copy(e[:x.width], x.tail[(at-x.disk)*x.width:])
+		return e, true, nil
+	}
+	err = readFile(x.path, e[:x.width], int64(at*x.width))
+	return e, err == nil, err
 }
 
 // blocks are buffers for one block of either kind of index.
@@ -322,6 +332,17 @@ func (x *index) replace(b []byte) error {
 	for i := 0; i < x.disk; i += fencedEntries {
 		x.fences = append(x.fences, b[i*x.width:(i+1)*x.width]...)
 	}
+	return nil
+}
+
+// reset empties the index. It does not wait for the device: it is for a segment that is checked anew after the next crash.
+func (x *index) reset() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := os.WriteFile(x.path, nil, 0o644); err != nil {
+		return err
+	}
+	x.disk, x.tail, x.fences, x.fenced, x.final, x.dirty = 0, nil, nil, true, [timeWidth]byte{}, true
 	return nil
 }
 

@@ -305,40 +305,63 @@ func (s *segment) scan(from, next, limit int64, visit func(pos int64, b record.B
 	return pos, nil, nil
 }
 
-// rebuild makes new offset and time indexes from the headers of a segment whose data are good.
-func (s *segment) rebuild(cfg *Config) error {
-	size := s.size.Load()
-	r := newHeaders(s, size)
+// each visits the headers of all batches from position pos on.
+func (s *segment) each(pos int64, visit func(pos int64, h record.Header) error) error {
+	r := newHeaders(s, s.size.Load())
 	defer r.done()
-	fresh := &segment{base: s.base, dir: s.dir, firstTime: unknownTime, maxTimestamp: -1, maxOffset: s.base}
-	var offsets, times []byte
-	pos, since, next := int64(0), int64(0), s.base
 	for {
 		h, err := r.at(pos)
 		if err == io.EOF {
-			break
-		}
-		if err == nil && h.BaseOffset < next {
-			err = record.ErrCorrupt
+			return nil
 		}
 		if err != nil {
-			if isIO(err) {
-				return err
+			if !isIO(err) {
+				err = fmt.Errorf("%w: segment %d at position %d: %w", ErrCorrupt, s.base, pos, err)
 			}
-			return fmt.Errorf("%w: segment %d at position %d: %w", ErrCorrupt, s.base, pos, err)
+			return err
+		}
+		if err := visit(pos, h); err != nil {
+			return err
+		}
+		pos += int64(h.Size())
+	}
+}
+
+// batch reads one batch whole.
+func (s *segment) batch(pos int64, h record.Header) (record.Batch, error) {
+	b := make([]byte, h.Size())
+	if _, err := s.data.ReadAt(b, pos); err != nil && err != io.EOF {
+		return nil, err
+	}
+	whole, _, err := record.Next(b)
+	return whole, err
+}
+
+// rebuild makes new offset and time indexes from the headers of a segment whose data are good.
+func (s *segment) rebuild(cfg *Config) error {
+	fresh := &segment{base: s.base, dir: s.dir, firstTime: unknownTime, maxTimestamp: -1, maxOffset: s.base}
+	var offsets, times []byte
+	since, next := int64(0), s.base
+	err := s.each(0, func(pos int64, h record.Header) error {
+		if h.BaseOffset < next {
+			return fmt.Errorf("%w: segment %d at position %d: offset %d where %d is next", ErrCorrupt, s.base, pos, h.BaseOffset, next)
 		}
 		if h.MaxTimestamp > fresh.maxTimestamp {
 			fresh.maxTimestamp, fresh.maxOffset = h.MaxTimestamp, h.LastOffset()
 		}
 		if since > int64(cfg.IndexIntervalBytes) {
-			var e [timeWidth]byte
+			var e [offsetWidth]byte
 			putOffsetEntry(e[:], int32(h.LastOffset()-s.base), int32(pos))
-			offsets = append(offsets, e[:offsetWidth]...)
+			offsets = append(offsets, e[:]...)
 			times = fresh.appendTime(times)
 			since = 0
 		}
 		since += int64(h.Size())
-		next, pos = h.LastOffset()+1, pos+int64(h.Size())
+		next = h.LastOffset() + 1
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if s.sealed {
 		times = fresh.appendTime(times)

@@ -55,8 +55,9 @@ type segment struct {
 	firstTime    int64 // largest timestamp of the first batch; unknownTime until it was looked at
 	created      time.Time
 	jitter       int64 // milliseconds taken off segment.ms
-	synced       int64 // bytes known to be on the device
 	sealed       bool
+	durable      bool // sealed, and on the device with its indexes
+	damaged      bool // an index is missing or can't be one
 }
 
 const unknownTime = math.MinInt64
@@ -91,26 +92,25 @@ func newSegment(dir string, base int64) *segment {
 		txns: newTxnIndex(segmentPath(dir, base, txnSuffix))}
 }
 
-// openSegment opens an existing segment. rebuild says that an index is missing or damaged.
-func openSegment(st storage.Storage, dir string, base int64, cfg *Config, now time.Time, last bool) (s *segment, rebuild bool, err error) {
+// openSegment opens an existing segment, the last one for appends.
+func openSegment(st storage.Storage, dir string, base int64, cfg *Config, now time.Time, last bool) (s *segment, err error) {
 	s = newSegment(dir, base)
 	s.capacity = cfg.segmentBytes()
 	s.created = now
 	if s.data, err = st.Open(segmentPath(dir, base, logSuffix), storage.Options{Capacity: s.capacity, ReadOnly: false}); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	size := s.data.Size()
 	if s.capacity = max(s.capacity, size); s.capacity > MaxSegmentBytes {
-		return nil, false, errors.Join(fmt.Errorf("%w: segment %d has %d bytes, more than its index can address", ErrCorrupt, base, size), s.data.Close())
+		return nil, errors.Join(fmt.Errorf("%w: segment %d has %d bytes, more than its index can address", ErrCorrupt, base, size), s.data.Close())
 	}
 	if !last {
 		s.sealed = true
 		if err := s.data.Seal(); err != nil {
-			return nil, false, errors.Join(err, s.data.Close())
+			return nil, errors.Join(err, s.data.Close())
 		}
 	}
 	s.size.Store(size)
-	s.synced = size
 	open := func(suffix string, width int) *index {
 		path := segmentPath(dir, base, suffix)
 		x, e := openIndex(path, width)
@@ -118,7 +118,7 @@ func openSegment(st storage.Storage, dir string, base int64, cfg *Config, now ti
 		case e == nil:
 			return x
 		case errors.Is(e, errDamaged) || errors.Is(e, fs.ErrNotExist):
-			rebuild = true
+			s.damaged = true
 		default:
 			err = errors.Join(err, e)
 		}
@@ -126,9 +126,9 @@ func openSegment(st storage.Storage, dir string, base int64, cfg *Config, now ti
 	}
 	s.offsets, s.times = open(indexSuffix, offsetWidth), open(timeSuffix, timeWidth)
 	if err != nil {
-		return nil, false, errors.Join(err, s.data.Close())
+		return nil, errors.Join(err, s.data.Close())
 	}
-	return s, rebuild, nil
+	return s, nil
 }
 
 // note takes a batch that was appended at pos into the indexes. The position was appended already, but is not yet public.
@@ -228,11 +228,9 @@ func (s *segment) seal() error {
 // sync makes the segment durable, with its indexes when it is sealed: only those of the last segment are rebuilt after a
 // crash.
 func (s *segment) sync(withIndexes bool) error {
-	size := s.size.Load()
 	if err := s.data.Sync(); err != nil {
 		return err
 	}
-	s.synced = size
 	if withIndexes {
 		return errors.Join(s.offsets.sync(), s.times.sync(), s.txns.sync())
 	}
@@ -281,3 +279,26 @@ func (s *segment) retire() (func() error, error) {
 		return err
 	}, nil
 }
+
+// openSwap opens a segment's data only, for what its batches say.
+func openSwap(st storage.Storage, path string, base int64) (*segment, error) {
+	s := newSegment(filepath.Dir(path), base)
+	var err error
+	if s.data, err = st.Open(path, storage.Options{ReadOnly: true}); err != nil {
+		return nil, err
+	}
+	s.size.Store(s.data.Size())
+	return s, nil
+}
+
+// lastOffset is the offset behind the segment's last batch, found by walking all of them.
+func (s *segment) lastOffset() (next int64, err error) {
+	next = s.base
+	err = s.each(0, func(_ int64, h record.Header) error {
+		next = h.LastOffset() + 1
+		return nil
+	})
+	return next, err
+}
+
+func closeAfter(s *segment, err error) error { return errors.Join(err, s.data.Close()) }

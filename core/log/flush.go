@@ -1,0 +1,122 @@
+package log
+
+import (
+	"context"
+	"fmt"
+)
+
+// Flush makes the log durable up to an offset, exclusively. All who wait at the same time share one sync. After an error the
+// log is failed for good, except when it is ctx's: then somebody else's sync goes on.
+func (l *Log) Flush(ctx context.Context, upTo int64) error {
+	for {
+		if p := l.failure.Load(); p != nil {
+			return *p
+		}
+		if l.recovery.Load() >= min(upTo, l.end.Load()) {
+			return nil
+		}
+		if l.closed.Load() {
+			return l.wrap(ErrClosed)
+		}
+		l.flushMu.Lock()
+		wait := l.flushing
+		if wait == nil {
+			done := make(chan struct{})
+			l.flushing = done
+			l.flushMu.Unlock()
+			err := l.sync()
+			l.flushMu.Lock()
+			l.flushing = nil
+			l.flushMu.Unlock()
+			close(done)
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		l.flushMu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sync makes all that was appended before durable, and moves the recovery point there. One runs at a time.
+func (l *Log) sync() error {
+	l.mu.Lock()
+	end, cuts := l.end.Load(), l.cuts.Load()
+	var segments []*segment
+	sealed := 0
+	for _, s := range *l.segments.Load() {
+		if s.sealed && !s.durable {
+			sealed++
+		}
+		if !s.durable {
+			segments = append(segments, s)
+		}
+	}
+	snapshots, newFiles, epochs := l.unsynced, l.newFiles, l.epochs.dirty
+	l.unsynced, l.newFiles, l.epochs.dirty = nil, false, false
+	l.mu.Unlock()
+
+	err := func() error {
+		for i, s := range segments {
+			if err := s.sync(i < sealed); err != nil && !l.gone(s) {
+				return fmt.Errorf("sync segment %d: %w", s.base, err)
+			}
+		}
+		for _, path := range snapshots {
+			if err := syncFile(path); err != nil && !isNotExist(err) {
+				return err
+			}
+		}
+		if epochs {
+			if err := syncFile(l.epochs.path); err != nil {
+				return err
+			}
+		}
+		if newFiles {
+			return syncPath(l.Dir())
+		}
+		return nil
+	}()
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		if l.closed.Load() {
+			return l.wrap(ErrClosed)
+		}
+		return l.fail(err)
+	}
+	if l.cuts.Load() != cuts {
+		return nil // what was synced isn't what is there now: whoever waits syncs again
+	}
+	for _, s := range segments[:sealed] {
+		s.durable = true
+	}
+	// A segment that was sealed meanwhile may lack its indexes on the device, and is not checked after a crash once the
+	// recovery point has passed it.
+	for _, s := range *l.segments.Load() {
+		if s.sealed && !s.durable {
+			end = min(end, s.base)
+		}
+	}
+	if end > l.recovery.Load() {
+		l.recovery.Store(end)
+		l.tell(Events.RecoveryPointMoved)
+	}
+	return nil
+}
+
+// gone reports whether a segment has left the log, so that its files may be gone, too.
+func (l *Log) gone(s *segment) bool {
+	for _, x := range *l.segments.Load() {
+		if x == s {
+			return false
+		}
+	}
+	return true
+}

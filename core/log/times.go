@@ -1,0 +1,158 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/barnabas-mq/barnabas/core/record"
+)
+
+// TimeOffset is a record found by its timestamp.
+type TimeOffset struct {
+	Offset    int64
+	Timestamp int64
+	// LeaderEpoch is that of the record's batch, -1 when it has none.
+	LeaderEpoch int32
+}
+
+// OffsetForTimestamp finds the first record, by offset, whose timestamp is at least ts. It must lie below upTo.
+func (l *Log) OffsetForTimestamp(ts, upTo int64) (at TimeOffset, found bool, err error) {
+	return l.search(func(segments []*segment) (TimeOffset, bool, *segment, error) {
+		start := l.start.Load()
+		for i, s := range segments {
+			if s.base >= upTo || i+1 < len(segments) && segments[i+1].base <= start {
+				continue
+			}
+			if largest, _, err := l.largest(s); err != nil {
+				return TimeOffset{}, false, s, err
+			} else if largest < ts {
+				continue
+			}
+			at, found, err := l.searchSegment(s, ts, max(start, s.base))
+			if err != nil || found {
+				return at, found && at.Offset < upTo, s, err
+			}
+		}
+		return TimeOffset{}, false, nil, nil
+	})
+}
+
+// MaxTimestamp finds the record with the largest timestamp of the log; the first one if there are several. There is none
+// unless it lies below upTo.
+func (l *Log) MaxTimestamp(upTo int64) (at TimeOffset, found bool, err error) {
+	return l.search(func(segments []*segment) (TimeOffset, bool, *segment, error) {
+		best, bestIn := int64(-1), -1
+		for i, s := range segments {
+			largest, _, err := l.largest(s)
+			if err != nil {
+				return TimeOffset{}, false, s, err
+			}
+			if largest > best {
+				best, bestIn = largest, i
+			}
+		}
+		if bestIn < 0 {
+			return TimeOffset{}, false, nil, nil
+		}
+		s := segments[bestIn]
+		at, found, err := l.searchSegment(s, best, max(l.start.Load(), s.base))
+		return at, found && at.Offset < upTo, s, err
+	})
+}
+
+// search runs a look-up again when an index turned out damaged or something was cut off meanwhile.
+func (l *Log) search(look func([]*segment) (TimeOffset, bool, *segment, error)) (TimeOffset, bool, error) {
+	for try := 0; ; try++ {
+		if l.closed.Load() {
+			return TimeOffset{}, false, l.wrap(ErrClosed)
+		}
+		cuts := l.cuts.Load()
+		segments := *l.segments.Load()
+		at, found, s, err := look(segments)
+		again := l.cuts.Load() != cuts
+		if err != nil && s != nil && !again && try < maxTries {
+			if errors.Is(err, errDamaged) {
+				again = l.mendNow(s, err) == nil
+			} else {
+				again = l.gone(s)
+			}
+		}
+		if again && try < maxTries {
+			continue
+		}
+		if err != nil {
+			return TimeOffset{}, false, l.wrap(err)
+		}
+		return at, found, nil
+	}
+}
+
+// largest is a segment's largest timestamp, -1 for none, and the last offset of the batch that has it.
+func (l *Log) largest(s *segment) (timestamp, offset int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := s.settleTimes(); err != nil {
+		return 0, 0, err
+	}
+	return s.maxTimestamp, s.maxOffset, nil
+}
+
+// searchSegment finds the first record from an offset on whose timestamp is at least ts.
+func (l *Log) searchSegment(s *segment, ts, from int64) (TimeOffset, bool, error) {
+	e, ok, err := s.times.floor(func(e []byte) bool {
+		t, _ := timeEntry(e)
+		return t <= ts
+	})
+	if err != nil {
+		return TimeOffset{}, false, err
+	}
+	r := newHeaders(s, s.size.Load())
+	defer r.done()
+	if ok {
+		t, relative := timeEntry(e[:])
+		_, h, err := s.locate(r, s.base+int64(relative))
+		if err != nil && isIO(err) {
+			return TimeOffset{}, false, err
+		}
+		if err != nil || relative < 0 || h.MaxTimestamp != t {
+			return TimeOffset{}, false, fmt.Errorf("%w: entry of the time index of segment %d", errDamaged, s.base)
+		}
+		// Nothing before that batch has a larger timestamp than the entry's, which is at most ts.
+		from = max(from, h.BaseOffset)
+	}
+	pos, h, err := s.locate(r, from)
+	for ; err == nil; h, err = r.at(pos) {
+		if h.MaxTimestamp >= ts {
+			at, found, err := l.searchBatch(s, pos, h, ts, from)
+			if err != nil || found {
+				return at, found, err
+			}
+		}
+		pos += int64(h.Size())
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return TimeOffset{}, false, err
+}
+
+// searchBatch finds the first record of a batch, from an offset on, whose timestamp is at least ts.
+func (l *Log) searchBatch(s *segment, pos int64, h record.Header, ts, from int64) (TimeOffset, bool, error) {
+	if h.Attributes.LogAppendTime() && h.BaseOffset >= from && h.Count > 0 {
+		return TimeOffset{h.BaseOffset, h.MaxTimestamp, h.LeaderEpoch}, true, nil
+	}
+	b, err := s.batch(pos, h)
+	if err != nil {
+		return TimeOffset{}, false, err
+	}
+	for r, err := range b.Each(l.o.Codecs, record.DefaultPayloadLimit) {
+		if err != nil {
+			return TimeOffset{}, false, fmt.Errorf("records at %d: %w", h.BaseOffset, err)
+		}
+		if r.Timestamp >= ts && r.Offset >= from {
+			return TimeOffset{r.Offset, r.Timestamp, h.LeaderEpoch}, true, nil
+		}
+	}
+	return TimeOffset{}, false, nil
+}
