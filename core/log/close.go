@@ -50,6 +50,10 @@ func (l *Log) release(whole bool) error {
 	for _, s := range segments {
 		err = errors.Join(err, s.data.Close())
 	}
+	for _, r := range l.retired {
+		err = errors.Join(err, r.segment.data.Close())
+	}
+	l.retired = nil
 	return err
 }
 
@@ -115,7 +119,7 @@ func (l *Log) Delete() error {
 	return nil
 }
 
-// later runs f after file.delete.delay.ms, or at once without a scheduler.
+// later runs f after file.delete.delay.ms, or at once without a scheduler. The caller doesn't hold mu.
 func (l *Log) later(f func() error) {
 	run := func() {
 		if err := f(); err != nil {

@@ -86,6 +86,7 @@ type Log struct {
 	snapshots []int64  // offsets of the snapshot files, rising
 	unsynced  []string // snapshot files that may not be on the device
 	newFiles  bool     // the directory may not be on the device
+	retired   []retired
 
 	flushMu  sync.Mutex
 	flushing chan struct{} // closed when the sync that runs ends; nil when none runs

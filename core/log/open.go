@@ -92,7 +92,6 @@ func (l *Log) load(ctx context.Context) error {
 	return nil
 }
 
-
 const (
 	epochFile    = "leader-epoch-checkpoint"
 	metadataFile = "partition.metadata"

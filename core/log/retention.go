@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -13,7 +14,29 @@ import (
 // one that reaches above the high watermark. Their files are renamed to .deleted and removed after file.delete.delay.ms.
 func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	before := len(l.retired)
+	n, err := l.deleteOld(now)
+	gone := slices.Clone(l.retired[before:])
+	l.mu.Unlock()
+	for _, r := range gone {
+		l.later(func() error {
+			l.mu.Lock()
+			l.retired = slices.DeleteFunc(l.retired, func(x retired) bool { return x.segment == r.segment })
+			l.mu.Unlock()
+			return r.remove()
+		})
+	}
+	return n, err
+}
+
+// retired is a segment that was deleted, whose files are still there for who reads it.
+type retired struct {
+	segment *segment
+	remove  func() error
+}
+
+// deleteOld is DeleteOldSegments for who holds mu; what was deleted is added to l.retired.
+func (l *Log) deleteOld(now time.Time) (int, error) {
 	if err := l.Err(); err != nil {
 		return 0, err
 	}
@@ -25,10 +48,8 @@ func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 	if cfg.RetentionBytes >= 0 {
 		spare := l.Size() - cfg.RetentionBytes
 		more, err := l.drop("retention.bytes", func(s *segment, _ int64) (bool, error) {
-			if spare -= s.size.Load(); spare < 0 {
-				return false, nil
-			}
-			return true, nil
+			spare -= s.size.Load()
+			return spare >= 0, nil
 		})
 		if n += more; err != nil {
 			return n, err
@@ -103,7 +124,7 @@ func (l *Log) drop(why string, old func(s *segment, next int64) (bool, error)) (
 		if err != nil {
 			return 0, l.fail(fmt.Errorf("delete segment %d: %w", s.base, err))
 		}
-		l.later(remove)
+		l.retired = append(l.retired, retired{s, remove})
 	}
 	first := segments[n].base
 	err := l.dropSnapshots(func(_ int, offset int64) bool { return offset < first })

@@ -160,4 +160,3 @@ func removeFile(path string) error {
 	}
 	return nil
 }
-

@@ -198,4 +198,3 @@ func (l *Log) tell(what func(Events, *Log)) {
 		what(l.o.Events, l)
 	}
 }
-
