@@ -4,6 +4,7 @@ package storagemmap
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -50,24 +51,57 @@ func (g *segment) Append(b []byte) (int64, error) {
 	if err := g.file.Failed("append to"); err != nil {
 		return 0, err
 	}
-	end := pos + int64(len(b))
-	if end > g.length {
-		if err := g.grow(end); err != nil {
-			if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-				return 0, g.file.Error("append to", err)
-			}
-			return 0, g.file.Fail("append to", err)
-		}
-	}
 	if err := g.put(b, pos); err != nil {
+		if errors.Is(err, errUntouched) {
+			return 0, g.file.Error("append to", err)
+		}
 		return 0, g.file.Fail("append to", err)
 	}
-	g.size.Store(end)
+	g.size.Store(pos + int64(len(b)))
 	return pos, nil
 }
 
-// grow allocates at least up to end: the file grows by as much as it has, within the bounds of the options, so that small
-// segments stay small and large ones don't ask often. On a disk that is nearly full it takes what is needed only.
+// errUntouched marks errors of a full disk that came before any byte was written.
+var errUntouched = errors.New("nothing was written")
+
+// put writes b at pos, the end of the segment. The caller holds write.
+func (g *segment) put(b []byte, pos int64) error {
+	end := pos + int64(len(b))
+	if end > g.length {
+		// A small segment is an ordinary file: most partitions that get little never need more than this.
+		if end <= int64(g.storage.options.MinGrowth) {
+			n, err := g.file.WriteAt(b, pos)
+			g.length = max(g.length, pos+int64(n))
+			return untouched(n, err)
+		}
+		if err := g.grow(end); err != nil {
+			return untouched(0, err)
+		}
+	}
+	if int64(len(b)) < int64(g.storage.options.CopyBelow) {
+		// Seal and Close hold write, too: the map isn't taken away meanwhile.
+		m := g.current.Load()
+		if m == nil {
+			m = g.makeMap()
+		}
+		if m != nil {
+			return guardedCopy(m.data[pos:end], b)
+		}
+	}
+	_, err := g.file.WriteAt(b, pos)
+	return err
+}
+
+// untouched marks err if it says that the disk is full and nothing was written.
+func untouched(n int, err error) error {
+	if n == 0 && (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)) {
+		return fmt.Errorf("%w: %w", errUntouched, err)
+	}
+	return err
+}
+
+// grow allocates at least up to end: the file grows by as much as it has, within the bounds of the options, so that what is
+// allocated in vain stays in proportion, and large segments don't ask often. On a disk that is nearly full it takes what is needed only.
 func (g *segment) grow(end int64) error {
 	growth := min(max(g.length, int64(g.storage.options.MinGrowth)), int64(g.storage.options.MaxGrowth))
 	length := max(end, g.length+growth)
@@ -80,22 +114,6 @@ func (g *segment) grow(end int64) error {
 	if err == nil {
 		g.length = length
 	}
-	return err
-}
-
-// put writes b into the allocated part of the file.
-func (g *segment) put(b []byte, pos int64) error {
-	if int64(len(b)) < int64(g.storage.options.CopyBelow) {
-		// The caller holds write: the segment stays open, and its map is not taken away.
-		m := g.current.Load()
-		if m == nil {
-			m = g.makeMap()
-		}
-		if m != nil {
-			return guardedCopy(m.data[pos:pos+int64(len(b))], b)
-		}
-	}
-	_, err := g.file.WriteAt(b, pos)
 	return err
 }
 

@@ -21,9 +21,9 @@ import (
 type Options struct {
 	// CopyBelow is the length from which on appends and reads go through system calls instead of the map.
 	CopyBelow config.ByteSize `yaml:"copy_below" doc:"appends and reads shorter than this are copies into and out of the map, longer ones are pwrite(2) and pread(2)"`
-	// MinGrowth is by how much a file that is written to grows at least.
-	MinGrowth config.ByteSize `yaml:"min_growth" doc:"how many bytes are allocated with the first append to a segment; then as many as it has, up to max_growth"`
-	// MaxGrowth is by how much a file that is written to grows at most, unless one append needs more.
+	// MinGrowth is the length up to which nothing is allocated ahead, and the least that is beyond it.
+	MinGrowth config.ByteSize `yaml:"min_growth" doc:"a segment up to this size is written without a map; beyond it as many bytes are allocated ahead as it has, up to max_growth"`
+	// MaxGrowth is the most that is allocated ahead.
 	MaxGrowth config.ByteSize `yaml:"max_growth" doc:"the most bytes that are allocated ahead of the appends to a segment"`
 }
 

@@ -31,7 +31,7 @@ const (
 )
 
 // DefaultOptions are the options of a configuration that names none.
-func DefaultOptions() Options { return Options{Chunk: 128 << 10} }
+func DefaultOptions() Options { return Options{Chunk: 32 << 10} }
 
 // Validate reports every option that is out of range.
 func (o Options) Validate() error {

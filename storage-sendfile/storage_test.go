@@ -18,3 +18,5 @@ func harness() storagetest.Harness {
 func TestContract(t *testing.T) { storagetest.Run(t, harness()) }
 
 func FuzzOperations(f *testing.F) { storagetest.FuzzOperations(f, harness()) }
+
+func BenchmarkStorage(b *testing.B) { storagetest.RunBenchmarks(b, harness()) }
