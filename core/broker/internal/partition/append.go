@@ -1,0 +1,136 @@
+package partition
+
+import (
+	"context"
+
+	"github.com/barnabas-mq/barnabas/core/log"
+	"github.com/barnabas-mq/barnabas/core/record"
+)
+
+// Append is what a producer, or a coordinator on this broker, wants in the log.
+type Append struct {
+	// Batches are one batch or, from Produce v0-v2, an older message set: the caller has checked that its version may carry
+	// it. They are stamped in place (base offset, leader epoch) and are the caller's again on return.
+	Batches []byte
+	// Acks is the producer's: -1 asks that enough replicas are in sync before anything is written.
+	Acks int16
+	// Coordinator marks appends of the group and transaction coordinators, which may write control batches and are not
+	// checked for sequence numbers.
+	Coordinator bool
+}
+
+// Appended is where an append went.
+type Appended struct {
+	log.AppendInfo
+	LeaderEpoch int32
+}
+
+// Append appends as the leader, on the caller's goroutine. On return the batches are in the log and visible to followers;
+// whether they are acknowledged is for [Partition.Committed] to say.
+//
+// Errors: ErrUnknownPartition, ErrOffline, ErrNotLeader, ErrNotEnoughReplicas, and what core/log and core/record find wrong with
+// the batches. After any error nothing was appended.
+func (p *Partition) Append(a Append) (Appended, error) {
+	p.role.RLock()
+	defer p.role.RUnlock()
+
+	v, err := p.leading(-1)
+	if err != nil {
+		return Appended{}, err
+	}
+	if a.Acks == -1 && v.underMin {
+		return Appended{}, ErrNotEnoughReplicas
+	}
+	origin := record.FromClient
+	if a.Coordinator {
+		origin = record.FromCoordinator
+	}
+	info, err := p.log.AppendLeader(log.LeaderAppend{
+		Batches:     a.Batches,
+		LeaderEpoch: v.epoch,
+		Origin:      origin,
+	})
+	if err != nil {
+		return Appended{}, p.failed(err)
+	}
+	if !info.Flush && !info.Duplicate {
+		p.advance(p.log.EndOffset())
+	}
+	return Appended{AppendInfo: info, LeaderEpoch: v.epoch}, nil
+}
+
+// advance lets the log count up to end for the high watermark, and wakes whoever waited for that.
+func (p *Partition) advance(end int64) {
+	p.mu.Lock()
+	done := p.take(p.state.appended(end, p.now()))
+	p.signal(true)
+	p.mu.Unlock()
+	done.call()
+}
+
+// take carries the effects of a decision out. Called with mu held; the callbacks returned are to be called without.
+func (p *Partition) take(e effects) callbacks {
+	if e.propose != nil && p.propose != nil {
+		p.propose(p.id, *e.propose)
+	}
+	if !e.hwMoved {
+		return nil
+	}
+	p.log.SetHighWatermark(p.state.hw)
+	return p.settle(nil)
+}
+
+// Committed says whether an append may be acknowledged as acks asks: flushed, when the topic's flush.messages says so, and
+// for acks=-1 replicated up to the high watermark with enough replicas in sync.
+//
+// With done it may be answered at once, with err. Otherwise f is called exactly once, quickly and from some goroutine, with
+// nil or the error (ErrNotLeader, ErrNotEnoughReplicasAfterAppend, ErrOffline, ErrUnknownPartition). cancel takes the
+// registration back, for requests that time out; it reports false when f was called or is about to be.
+func (p *Partition) Committed(a Appended, acks int16, f func(error)) (done bool, err error, cancel func() bool) {
+	if a.Flush {
+		return p.committedAfterFlush(a, acks, f)
+	}
+	if acks != -1 {
+		return true, nil, nil
+	}
+	return p.register(a, f)
+}
+
+// committedAfterFlush shares one fsync with everybody who waits for this log at the moment (group commit). The goroutine
+// ends with the fsync.
+func (p *Partition) committedAfterFlush(a Appended, acks int16, f func(error)) (bool, error, func() bool) {
+	w := &flushWait{f: f}
+	go func() {
+		upTo := a.LastOffset + 1
+		if err := p.log.Flush(context.Background(), upTo); err != nil {
+			w.finish(p.failed(err))
+			return
+		}
+		// Only what is flushed counts for the high watermark here: nobody may read what a crash could take back.
+		p.advance(max(upTo, min(p.log.RecoveryPoint(), p.log.EndOffset())))
+		if acks != -1 {
+			w.finish(nil)
+			return
+		}
+		done, err, cancel := p.register(a, w.finish)
+		if done {
+			w.finish(err)
+			return
+		}
+		w.setCancel(cancel)
+	}()
+	return false, nil, w.cancel
+}
+
+// register waits for the high watermark to pass the append.
+func (p *Partition) register(a Appended, f func(error)) (bool, error, func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := waiter{offset: a.LastOffset + 1, epoch: a.LeaderEpoch, f: f}
+	if done, err := p.answer(&w); done {
+		return true, err, nil
+	}
+	w.id = new(byte)
+	p.waiting = append(p.waiting, w)
+	return false, nil, func() bool { return p.withdraw(w.id) }
+}

@@ -1,0 +1,17 @@
+// Package partition is one replica on this broker: leader or follower, under which epochs, with which in-sync replicas, how
+// high its high watermark stands, and who waits for it to move.
+//
+// A Partition joins a log (core/log: bytes, offsets, producer state) with a decider (state.go: a state machine without I/O)
+// and with those who wait: produce requests for the high watermark, fetch requests for anything new. The Manager holds all
+// replicas of the broker and takes the controller's LeaderAndIsr and StopReplica requests.
+//
+// Not its business: connections and request formats other than the controller's pushes, fetching from other brokers, what
+// the controller decides, and what the bytes of a batch mean.
+//
+// # Locks
+//
+// Each Partition has two: role, read-locked by appends and write-locked by changes of leadership, so that no append of an old
+// epoch slips in behind a change; and mu, which guards the decider and the waiting requests and is held for moments only.
+// Order: Manager.mu, role, mu, the log's own lock. Callbacks and signals to those who wait are made with no lock held,
+// save that a [Watch] is signalled (a non-blocking send) under mu.
+package partition

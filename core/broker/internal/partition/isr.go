@@ -1,0 +1,37 @@
+package partition
+
+import (
+	"fmt"
+	"time"
+)
+
+// ISRAnswered brings the controller's answer to a proposal: with ok, isr is recorded under partitionEpoch; without, what was
+// recorded before stands.
+func (p *Partition) ISRAnswered(ok bool, isr []int32, partitionEpoch int32) {
+	p.mu.Lock()
+	e := p.state.isrAnswered(ok, isr, partitionEpoch, p.now())
+	old := p.view.Load()
+	p.publish(old.offline, old.removed)
+	done := p.take(e)
+	p.mu.Unlock()
+	done.call()
+}
+
+// checkISR drops followers that lag from the in-sync set, by way of a proposal.
+func (p *Partition) checkISR(now time.Time) {
+	p.mu.Lock()
+	done := p.take(p.state.tick(now))
+	p.mu.Unlock()
+	done.call()
+}
+
+// takeOffline ends the service of a replica whose log dir failed.
+func (p *Partition) takeOffline(cause error) {
+	p.mu.Lock()
+	if old := p.view.Load(); old.offline == nil && !old.removed {
+		p.publish(cause, false)
+	}
+	done := p.settle(fmt.Errorf("%w: %w", ErrOffline, cause))
+	p.mu.Unlock()
+	done.call()
+}

@@ -1,0 +1,196 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/core/log"
+)
+
+// ID names a partition within the cluster.
+type ID struct {
+	Topic     string
+	Partition int32
+}
+
+// String is the name as Kafka's folders and tools write it: topic-partition.
+func (id ID) String() string { return id.Topic + "-" + strconv.Itoa(int(id.Partition)) }
+
+// Partition is one replica. Its methods may be called from any goroutine.
+type Partition struct {
+	id      ID
+	topicID [16]byte
+	log     *log.Log
+	now     func() time.Time
+	logger  *slog.Logger
+	propose func(ID, ISRProposal)
+
+	// role is read-locked by appends and follower fetches, write-locked by changes of leadership.
+	role sync.RWMutex
+	view atomic.Pointer[view]
+
+	mu      sync.Mutex
+	state   state
+	waiting []waiter
+	watches []watchEntry
+}
+
+// view is the part of the state that every request checks, as an immutable snapshot.
+type view struct {
+	role     Role
+	leader   int32
+	epoch    int32
+	underMin bool  // acks=all must be refused
+	offline  error // why the log dir has failed, or nil
+	removed  bool
+}
+
+func newPartition(id ID, topicID [16]byte, l *log.Log, o *Options) *Partition {
+	p := &Partition{id: id, topicID: topicID, log: l, now: o.Now, logger: o.Logger, propose: o.ProposeISR}
+	p.state = state{self: o.BrokerID, maxLag: o.ReplicaLagTimeMax, minISR: 1, Assignment: Assignment{Leader: -1, LeaderEpoch: -1, PartitionEpoch: -1}}
+	p.publish(nil, false)
+	return p
+}
+
+// ID is the partition's name.
+func (p *Partition) ID() ID { return p.id }
+
+// TopicID is the topic's id, zero for a topic that has none.
+func (p *Partition) TopicID() [16]byte { return p.topicID }
+
+// Log is the replica's log. Its lookups may be used freely; appending and truncating goes through the Partition.
+func (p *Partition) Log() *log.Log { return p.log }
+
+// Leader is who leads the partition, as the controller said last: broker id (-1 none) and leader epoch (-1 before the first
+// word from the controller).
+func (p *Partition) Leader() (broker, leaderEpoch int32) {
+	v := p.view.Load()
+	return v.leader, v.epoch
+}
+
+// IsLeader says whether this replica leads.
+func (p *Partition) IsLeader() bool { return p.view.Load().role == RoleLeader }
+
+// Assignment is the controller's last word on the partition. Its slices are copies.
+func (p *Partition) Assignment() Assignment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.state.Assignment
+	a.Replicas, a.ISR = slices.Clone(a.Replicas), slices.Clone(a.ISR)
+	a.Adding, a.Removing = slices.Clone(a.Adding), slices.Clone(a.Removing)
+	return a
+}
+
+// Producers lists the producers that the log keeps state of (DescribeProducers).
+func (p *Partition) Producers() []log.ProducerState { return p.log.Producers() }
+
+// leading gives the snapshot when this replica leads and may be asked with leaderEpoch (-1: whatever it is).
+func (p *Partition) leading(leaderEpoch int32) (*view, error) {
+	v, err := p.serving(leaderEpoch)
+	if err == nil && v.role != RoleLeader {
+		err = ErrNotLeader
+	}
+	return v, err
+}
+
+// serving is leading for requests that followers answer, too.
+func (p *Partition) serving(leaderEpoch int32) (*view, error) {
+	v := p.view.Load()
+	switch {
+	case v.removed:
+		return v, ErrUnknownPartition
+	case v.offline != nil:
+		return v, fmt.Errorf("%w: %w", ErrOffline, v.offline)
+	case leaderEpoch >= 0 && leaderEpoch < v.epoch:
+		return v, ErrFencedLeaderEpoch
+	case leaderEpoch >= 0 && leaderEpoch > v.epoch:
+		return v, ErrUnknownLeaderEpoch
+	}
+	return v, nil
+}
+
+// publish makes a new snapshot of the state. Called with mu held, or before anybody else knows the partition.
+func (p *Partition) publish(offline error, removed bool) {
+	p.view.Store(&view{
+		role:     p.state.role,
+		leader:   p.state.Leader,
+		epoch:    p.state.LeaderEpoch,
+		underMin: p.state.underMinISR(),
+		offline:  offline,
+		removed:  removed,
+	})
+}
+
+// apply takes a word of the controller whose leader epoch is newer than ours. It reports whether this replica leads now.
+func (p *Partition) apply(a Assignment) (leads bool, err error) {
+	p.role.Lock()
+	defer p.role.Unlock()
+
+	leads = a.Leader == p.state.self
+	if leads {
+		if err := p.log.AssignEpoch(a.LeaderEpoch); err != nil {
+			return false, p.failed(err)
+		}
+	}
+	p.mu.Lock()
+	var e effects
+	if leads {
+		e = p.state.lead(a, p.log.EndOffset(), p.log.HighWatermark(), p.now())
+	} else {
+		p.state.follow(a)
+	}
+	p.publish(nil, false)
+	if e.hwMoved {
+		p.log.SetHighWatermark(p.state.hw)
+	}
+	done := p.settle(nil)
+	p.mu.Unlock()
+	done.call()
+	return leads, nil
+}
+
+// setMinISR puts a new min.insync.replicas in force.
+func (p *Partition) setMinISR(n int) {
+	p.mu.Lock()
+	old := p.view.Load()
+	p.state.minISR = n
+	e := p.state.advance(effects{}, p.now())
+	p.publish(old.offline, old.removed)
+	done := p.take(e)
+	p.mu.Unlock()
+	done.call()
+}
+
+// remove ends the replica's service: whoever waits gets err.
+func (p *Partition) remove(err error) {
+	p.role.Lock()
+	defer p.role.Unlock()
+	p.mu.Lock()
+	p.publish(nil, true)
+	done := p.settle(err)
+	p.mu.Unlock()
+	done.call()
+}
+
+// failed marks the replica as offline when err says that its log can't go on, and returns the error to answer with.
+func (p *Partition) failed(err error) error {
+	if err == nil || !errors.Is(err, log.ErrFailed) {
+		return err
+	}
+	p.mu.Lock()
+	old := p.view.Load()
+	if old.offline == nil && !old.removed {
+		p.logger.Error("replica is offline: its log dir failed; mend the disk and restart the broker", "partition", p.id.String(), "err", err)
+		p.publish(err, false)
+	}
+	done := p.settle(ErrOffline)
+	p.mu.Unlock()
+	done.call()
+	return fmt.Errorf("%w: %w", ErrOffline, err)
+}

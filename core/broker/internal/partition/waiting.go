@@ -1,0 +1,174 @@
+package partition
+
+import "sync"
+
+// waiter is a produce request that waits for the high watermark to reach offset under leader epoch.
+type waiter struct {
+	id     *byte // identity, for withdraw
+	offset int64
+	epoch  int32
+	f      func(error)
+}
+
+// callbacks are answers to be given once no lock is held.
+type callbacks []callback
+
+type callback struct {
+	f   func(error)
+	err error
+}
+
+func (c callbacks) call() {
+	for _, cb := range c {
+		cb.f(cb.err)
+	}
+}
+
+// answer says whether w's wait is over, and how it ended. Called with mu held.
+func (p *Partition) answer(w *waiter) (done bool, err error) {
+	v := p.view.Load()
+	switch {
+	case v.removed:
+		return true, ErrUnknownPartition
+	case v.offline != nil:
+		return true, ErrOffline
+	case v.role != RoleLeader || v.epoch != w.epoch:
+		return true, ErrNotLeader
+	case p.state.hw < w.offset:
+		return false, nil
+	case v.underMin:
+		return true, ErrNotEnoughReplicasAfterAppend
+	}
+	return true, nil
+}
+
+// settle takes out the waits that are over (all of them, with err, when that is given) and signals the watches. Called with
+// mu held.
+func (p *Partition) settle(err error) (done callbacks) {
+	rest := p.waiting[:0]
+	for _, w := range p.waiting {
+		if err != nil {
+			done = append(done, callback{w.f, err})
+		} else if over, result := p.answer(&w); over {
+			done = append(done, callback{w.f, result})
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	clear(p.waiting[len(rest):])
+	if p.waiting = rest; len(rest) == 0 {
+		p.waiting = nil // an idle partition keeps no buffer
+	}
+	p.signal(false)
+	return done
+}
+
+// withdraw takes a wait back; it reports false when its callback was or is being called.
+func (p *Partition) withdraw(id *byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.waiting {
+		if p.waiting[i].id == id {
+			p.waiting = append(p.waiting[:i], p.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// flushWait is the wait for an fsync and then, maybe, for the high watermark. Whoever is first, finish or cancel, has it.
+type flushWait struct {
+	mu    sync.Mutex
+	over  bool
+	f     func(error)
+	inner func() bool
+}
+
+func (w *flushWait) finish(err error) {
+	w.mu.Lock()
+	first := !w.over
+	w.over = true
+	w.mu.Unlock()
+	if first {
+		w.f(err)
+	}
+}
+
+func (w *flushWait) setCancel(c func() bool) {
+	w.mu.Lock()
+	over := w.over
+	w.inner = c
+	w.mu.Unlock()
+	if over { // cancelled while the flush was running
+		c()
+	}
+}
+
+func (w *flushWait) cancel() bool {
+	w.mu.Lock()
+	first, inner := !w.over, w.inner
+	w.over = true
+	w.mu.Unlock()
+	if first && inner != nil {
+		inner()
+	}
+	return first
+}
+
+// Watch is signalled when something changes that a reader may wait for. One watch may be registered with many partitions: a
+// fetch request has one for all that it asks for. It is used by one goroutine.
+type Watch struct{ c chan struct{} }
+
+// NewWatch makes a watch that has not been signalled.
+func NewWatch() *Watch { return &Watch{c: make(chan struct{}, 1)} }
+
+// C receives when the watch was signalled since it was last received from. Several signals make one.
+func (w *Watch) C() <-chan struct{} { return w.c }
+
+// Signal wakes whoever receives from C. It never blocks.
+func (w *Watch) Signal() {
+	select {
+	case w.c <- struct{}{}:
+	default:
+	}
+}
+
+type watchEntry struct {
+	w *Watch
+	// replica is set for followers, who wait for the log end; consumers wait for the high watermark.
+	replica bool
+}
+
+// Watch registers w, to be signalled when the high watermark, last stable offset, leadership or existence of this replica
+// changes and, with replica, when the log end offset does. Register first, then look, so that nothing is missed.
+func (p *Partition) Watch(w *Watch, replica bool) {
+	p.mu.Lock()
+	p.watches = append(p.watches, watchEntry{w, replica})
+	p.mu.Unlock()
+}
+
+// Unwatch takes the registration back.
+func (p *Partition) Unwatch(w *Watch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.watches {
+		if p.watches[i].w == w {
+			last := len(p.watches) - 1
+			p.watches[i] = p.watches[last]
+			p.watches[last] = watchEntry{}
+			if p.watches = p.watches[:last]; last == 0 {
+				p.watches = nil
+			}
+			return
+		}
+	}
+}
+
+// signal wakes the watches, or only those of followers. Called with mu held.
+func (p *Partition) signal(replicasOnly bool) {
+	for i := range p.watches {
+		if p.watches[i].replica || !replicasOnly {
+			p.watches[i].w.Signal()
+		}
+	}
+}
