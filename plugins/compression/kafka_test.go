@@ -5,11 +5,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/segmentio/kafka-go/compress"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -219,6 +222,36 @@ func TestSnappyFrames(t *testing.T) {
 	for _, length := range []string{"7fffffff", "ffffffff", "00000000", "00000006"} {
 		_, err := c.Decompress(nil, append(append(bytes.Clone(framed[:16]), unhex(t, length)...), raw...), 100)
 		require.ErrorIs(t, err, compression.ErrCorrupt, length)
+	}
+}
+
+// What another client writes is read, and the reverse.
+func TestAgainstKafkaGo(t *testing.T) {
+	set := all(t)
+	noise := batch(t, set, record.None, 300).Records()
+	for _, src := range [][]byte{nil, []byte("hello"), bytes.Repeat([]byte("Barnabas carries messages. "), 9000), noise, make([]byte, 3<<20)} {
+		for _, id := range set.IDs() {
+			theirs := compress.Compression(id).Codec()
+			var buf bytes.Buffer
+			w := theirs.NewWriter(&buf)
+			_, err := w.Write(src)
+			require.NoError(t, err)
+			require.NoError(t, w.Close())
+			if len(src) > 0 || id == record.Gzip { // the others write nothing at all for nothing
+				out, err := set.Decompress(id, nil, buf.Bytes(), len(src))
+				require.NoError(t, err, id)
+				require.True(t, bytes.Equal(src, out), id)
+				_, err = set.Decompress(id, make([]byte, 5, 1000), buf.Bytes(), max(0, len(src)-1))
+				require.Equal(t, len(src) > 0, errors.Is(err, compression.ErrTooLarge), "%s: %v", id, err)
+			}
+			block, err := set.Compress(id, 0, nil, src)
+			require.NoError(t, err)
+			r := theirs.NewReader(bytes.NewReader(block))
+			out, err := io.ReadAll(r)
+			require.NoError(t, err, id)
+			require.NoError(t, r.Close())
+			require.True(t, bytes.Equal(src, out), id)
+		}
 	}
 }
 
