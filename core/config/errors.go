@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 // Unwrap gives what is wrong, without the place.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errors are all the faults found in one go, in the order of the file. A function of this package that fails returns
+// Errors are all the faults found in one go, in the order in which they were found. A function of this package that fails returns
 // either nil or Errors with at least one element.
 type Errors []error
 

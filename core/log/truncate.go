@@ -180,8 +180,7 @@ func (l *Log) AdvanceStartOffset(offset int64) (int64, error) {
 	if hw := l.hw.Load(); offset > hw {
 		return l.start.Load(), l.wrap(fmt.Errorf("%w: %d is above the high watermark %d", ErrOffsetOutOfRange, offset, hw))
 	}
-	err := l.advance(offset)
-	return l.start.Load(), err
+	return l.start.Load(), l.advance(offset)
 }
 
 // advance moves the start. The caller holds mu.

@@ -107,3 +107,26 @@ func joinIDs(values Values) error {
 	}
 	return nil
 }
+
+// Place gives the faults in err the places of their properties in a `broker` section, or of the section itself for
+// what it doesn't mention. A nil err stays nil.
+func Place(section config.Section, err error) error {
+	var placed []error
+	var walk func(err error)
+	walk = func(err error) {
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, one := range many.Unwrap() {
+				walk(one)
+			}
+			return
+		}
+		if fault := new(Fault); errors.As(err, &fault) {
+			err = config.At(fault.Name, errors.New(strings.TrimPrefix(fault.Text, fault.Name+": ")))
+		}
+		placed = append(placed, section.Wrap(err))
+	}
+	if err != nil {
+		walk(err)
+	}
+	return config.Join(placed...)
+}

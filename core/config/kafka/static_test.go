@@ -99,6 +99,17 @@ func TestReadStaticNodeID(t *testing.T) {
 	assert.Equal(t, "4", values["broker.id"])
 }
 
+func TestPlace(t *testing.T) {
+	s := section(t, "broker:\n  broker.id: 5000\n  listeners: A://:1,B://:1\n  listener.security.protocol.map: A:PLAINTEXT,B:SSL\n")
+	values, _, err := kafka.ReadStatic(s)
+	require.NoError(t, err)
+	_, err = kafka.Layers{Static: values}.BrokerConfig()
+	assert.EqualError(t, kafka.Place(s, err), "b.yaml:3: broker.listeners: the listener B wants SSL, but listeners carry plain connections without authentication\n"+
+		"b.yaml:3: broker.listeners: A and B have the same port 1\n"+
+		"b.yaml:2: broker.broker.id: 5000 is above reserved.broker.max.id (1000): ids above that are generated")
+	assert.NoError(t, kafka.Place(s, nil))
+}
+
 // FuzzChange gives every property any value: never a panic, and what is taken once is taken again unchanged.
 func FuzzChange(f *testing.F) {
 	f.Add("cleanup.policy", "compact,,delete", int8(2))

@@ -111,8 +111,8 @@ func (c *Codec) CompressLevel(dst, src []byte, level int) ([]byte, error) {
 	if err := checkLevel(level); err != nil {
 		return dst, err
 	}
-	z, pool := c.compressor(level)
-	defer pool.Put(z)
+	compress, done := c.compressor(level)
+	defer done()
 	out := append(dst, frameHeader...)
 	for len(src) > 0 {
 		block := src[:min(len(src), blockSize)]
@@ -120,32 +120,26 @@ func (c *Codec) CompressLevel(dst, src []byte, level int) ([]byte, error) {
 		out = slices.Grow(out, 4+len(block))
 		at := len(out)
 		// With no more room than the block itself has, the library says 0 for what does not get smaller.
-		n, err := z.CompressBlock(block, out[at+4:at+4+len(block)])
-		length := uint32(n)
+		n, err := compress(block, out[at+4:at+4+len(block)])
 		if err != nil || n == 0 || n >= len(block) {
-			n = copy(out[at+4:at+4+len(block)], block)
-			length = uint32(n) | stored
+			n = copy(out[at+4:at+4+len(block)], block) | stored
 		}
-		binary.LittleEndian.PutUint32(out[at:at+4], length)
-		out = out[:at+4+n]
+		binary.LittleEndian.PutUint32(out[at:at+4], uint32(n))
+		out = out[:at+4+n&^stored]
 	}
 	return binary.LittleEndian.AppendUint32(out, endMark), nil
 }
 
-// compressor is what the library has for either kind of level.
-type compressor interface {
-	CompressBlock(src, dst []byte) (int, error)
-}
-
-// compressor takes the compressor of a level out of its pool, which is returned, too.
-func (c *Codec) compressor(level int) (compressor, *sync.Pool) {
+// compressor takes a block compressor for the level out of its pool; done gives it back.
+func (c *Codec) compressor(level int) (compress func(src, dst []byte) (int, error), done func()) {
 	if level == defaultLevel {
-		return c.fast.Get().(*lz4.Compressor), &c.fast
+		z := c.fast.Get().(*lz4.Compressor)
+		return z.CompressBlock, func() { c.fast.Put(z) }
 	}
 	z := c.high.Get().(*lz4.CompressorHC)
 	// The library's levels 1 to 9 are powers of two from 1<<9 on.
 	z.Level = lz4.CompressionLevel(1 << (8 + min(level, 9)))
-	return z, &c.high
+	return z.CompressBlock, func() { c.high.Put(z) }
 }
 
 // Decompress implements compression.Codec.

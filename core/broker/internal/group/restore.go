@@ -68,7 +68,7 @@ func (r *restored) set(tp TopicPartition, o *offsets.Offset) {
 func (r *restored) gone() bool { return r.meta == nil && len(r.offsets) == 0 && len(r.txn) == 0 }
 
 // restore makes the group: stable when it has members, whose sessions begin now, else empty.
-func (r *restored) restore(id string, cfg *Config, now time.Time) *Group {
+func (r *restored) restore(id string, cfg *Config, now time.Time) (*Group, Effects) {
 	g := NewGroup(id, cfg, now)
 	g.since = offsets.None
 	g.offsets = r.offsets
@@ -90,8 +90,7 @@ func (r *restored) restore(id string, cfg *Config, now time.Time) *Group {
 	if r.meta != nil {
 		g.resume(r.meta)
 	}
-	g.out = Effects{} // nobody waits yet
-	return g
+	return g, g.end()
 }
 
 // resume takes over a group's own record.

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/barnabas-mq/barnabas/core/compression"
+	"github.com/barnabas-mq/barnabas/core/config"
+	"github.com/barnabas-mq/barnabas/core/config/kafka"
+	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/offsets"
+	"github.com/barnabas-mq/barnabas/core/partitioner"
+	"github.com/barnabas-mq/barnabas/core/plugin"
+	"github.com/barnabas-mq/barnabas/core/storage"
+)
+
+// composition is what a configuration comes to: checked properties and one chosen implementation for each role. It
+// holds nothing open; whatever is made from it belongs to whoever makes it.
+type composition struct {
+	file     string // "" when there is none
+	layers   kafka.Layers
+	broker   kafka.BrokerConfig
+	warnings []string
+
+	storage     plugin.Choice[storage.Settings, storage.Storage]
+	election    plugin.Choice[election.Settings, election.Coordination]
+	partitioner plugin.Choice[partitioner.Settings, partitioner.Partitioner]
+	compression []plugin.Choice[compression.Settings, compression.Codec]
+	offsets     plugin.Choice[offsets.Settings, offsets.Store]
+}
+
+// compose checks a configuration, from the root of its file on, and makes nothing yet. All faults come together.
+func compose(root config.Section, parts components) (*composition, error) {
+	c := &composition{file: root.File()}
+	var errs []error
+	collect := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	collect(root.Only("broker", "storage", "election", "partitioner", "compression", "offsets"))
+	broker, _ := root.Sub("broker")
+	values, warnings, err := kafka.ReadStatic(broker)
+	collect(err)
+	c.layers, c.warnings = kafka.Layers{Static: values}, warnings
+	if err == nil {
+		c.broker, err = c.layers.BrokerConfig()
+		collect(kafka.Place(broker, err))
+	}
+	c.storage, err = choose(root, parts.storage)
+	collect(err)
+	c.election, err = choose(root, parts.election)
+	collect(err)
+	c.partitioner, err = choose(root, parts.partitioner)
+	collect(err)
+	c.compression, err = chooseAll(root, parts.compression)
+	collect(err)
+	if err == nil {
+		collect(broker.Wrap(c.checkCodec(parts.compression.Names())))
+	}
+	c.offsets, err = choose(root, parts.offsets)
+	collect(err)
+	if len(errs) > 0 {
+		return nil, config.Join(errs...)
+	}
+	return c, nil
+}
+
+// choose reads the choice of a role, which is the registry's first when the configuration makes none.
+func choose[S, T any](root config.Section, registry plugin.Registry[S, T]) (plugin.Choice[S, T], error) {
+	section, ok := root.Sub(registry.Role())
+	if !ok {
+		return registry.Default(registry.Names()[0])
+	}
+	return registry.Choose(section)
+}
+
+// chooseAll reads a list of choices, each name once; without a list it is everything in the registry.
+func chooseAll[S, T any](root config.Section, registry plugin.Registry[S, T]) ([]plugin.Choice[S, T], error) {
+	var choices []plugin.Choice[S, T]
+	var errs []error
+	section, ok := root.Sub(registry.Role())
+	if !ok {
+		for _, name := range registry.Names() {
+			choice, err := registry.Default(name)
+			errs = append(errs, err)
+			choices = append(choices, choice)
+		}
+		return choices, config.Join(errs...)
+	}
+	elements, isList := section.List()
+	if !isList {
+		return nil, section.Wrap(errors.New("want a list of names, each alone or with its options below it: [NAME, {NAME: {…}}]"))
+	}
+	seen := map[string]bool{}
+	for _, element := range elements {
+		choice, err := registry.Choose(element)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case seen[choice.Name()]:
+			errs = append(errs, element.Wrap(fmt.Errorf("%s is named twice", choice.Name())))
+		}
+		seen[choice.Name()] = true
+		choices = append(choices, choice)
+	}
+	return choices, config.Join(errs...)
+}
+
+// checkCodec sees to it that the codec which topics are kept in by default is there. known are all codec names: what
+// is none of them ("producer") asks for no codec.
+func (c *composition) checkCodec(known []string) error {
+	wanted, _, _ := c.layers.Get("compression.type")
+	for _, choice := range c.compression {
+		if choice.Name() == wanted {
+			return nil
+		}
+	}
+	for _, name := range known {
+		if name == wanted {
+			return config.At("compression.type", fmt.Errorf("%s is not among the codecs under `compression`", wanted))
+		}
+	}
+	return nil
+}
+
+// rows describes the composition for people: pairs of a role and what serves it.
+func (c *composition) rows() [][2]string {
+	codecs := make([]string, len(c.compression))
+	for i, choice := range c.compression {
+		codecs[i] = describe(choice)
+	}
+	if len(codecs) == 0 {
+		codecs = []string{"none"}
+	}
+	listeners := make([]string, len(c.broker.Listeners))
+	for i, l := range c.broker.Listeners {
+		listeners[i] = l.String()
+	}
+	file := c.file
+	if file == "" {
+		file = "none: defaults"
+	}
+	return [][2]string{
+		{"configuration", file},
+		{"storage", describe(c.storage)},
+		{"election", describe(c.election)},
+		{"partitioner", describe(c.partitioner)},
+		{"compression", strings.Join(codecs, ", ")},
+		{"offsets", describe(c.offsets)},
+		{"listeners", strings.Join(listeners, ", ")},
+		{"data", strings.Join(c.broker.LogDirs, ", ")},
+	}
+}
+
+// describe gives the name of a choice and, in parentheses, its options.
+func describe[S, T any](choice plugin.Choice[S, T]) string {
+	options := choice.Options()
+	if len(options) == 0 {
+		return choice.Name()
+	}
+	pairs := make([]string, len(options))
+	for i, o := range options {
+		pairs[i] = o.Name + ": " + o.Default
+	}
+	return choice.Name() + " (" + strings.Join(pairs, ", ") + ")"
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newConfig(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Look at configurations"}
+	cmd.AddCommand(newConfigCheck(a))
+	return cmd
+}
+
+func newConfigCheck(a *app) *cobra.Command {
+	var from source
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Compose a broker from a file without starting it",
+		Long: "Reads a file as serve would, with the environment and --set over it, and prints what a broker would be\n" +
+			"composed of. Anything wrong is told with its file, line and path, all at once, and the exit code is 2.",
+		Args: exactly("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			from.file = args[0]
+			c, err := a.load(from)
+			if err != nil {
+				return err
+			}
+			for _, warning := range c.warnings {
+				fmt.Fprintln(a.err, "warning:", warning)
+			}
+			return printRows(a.out, c.rows())
+		},
+	}
+	from.flagSet(cmd)
+	return cmd
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/barnabas-mq/barnabas/core/config/kafka"
+	"github.com/barnabas-mq/barnabas/core/plugin"
+)
+
+// server is a broker as the command sees it.
+type server interface {
+	plugin.Component
+	// Advertised lists what clients are told to connect to. It is known once Start has returned.
+	Advertised() []kafka.Listener
+}
+
+// assembler makes a broker from a composition, without starting it.
+type assembler func(c *composition, log *slog.Logger) (server, error)
+
+// patience is how long a broker may take to stop by itself. It is more than recovery after a kill would cost.
+const patience = 5 * time.Minute
+
+func newServe(a *app) *cobra.Command {
+	var from source
+	var logs logOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a broker",
+		Long: `Runs a broker until SIGTERM or Ctrl-C; a second one ends it at once.
+
+The configuration is the file named by -c or BARNABAS_CONFIG, else barnabas.yaml in the working directory or in
+/etc/barnabas, else none: then a broker that stands alone listens on 127.0.0.1:9092 and keeps its data in ./data.
+
+Over the file go environment variables for the broker's properties and the names of roles, such as
+BARNABAS_BROKER_LOG_DIRS=/data or BARNABAS_STORAGE=sendfile, and over those --set.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logs.logger(a.err)
+			if err != nil {
+				return wrong(err)
+			}
+			c, err := a.load(from)
+			if err != nil {
+				return err
+			}
+			signals := make(chan os.Signal, 2)
+			signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+			defer signal.Stop(signals)
+			return a.serve(cmd.Context(), c, log, signals)
+		},
+	}
+	cmd.Flags().StringVarP(&from.file, "config", "c", "", "the YAML file")
+	from.flagSet(cmd)
+	logs.flags(cmd)
+	return cmd
+}
+
+// errForced is the end of a broker that wasn't let finish.
+var errForced = errors.New("stopped at once by a second signal: the data is recovered at the next start")
+
+// serve runs a composed broker until a signal or the end of ctx.
+func (a *app) serve(ctx context.Context, c *composition, log *slog.Logger, signals <-chan os.Signal) error {
+	for _, warning := range c.warnings {
+		log.Warn(warning)
+	}
+	broker, err := a.assemble(c, log)
+	if err != nil {
+		return fmt.Errorf("compose the broker: %w", err)
+	}
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	started := make(chan error, 1)
+	go func() { started <- broker.Start(starting) }()
+	select {
+	case err = <-started:
+	case s := <-signals:
+		log.Info("stopping before the start is complete", "signal", s.String())
+		cancel()
+		select {
+		case err = <-started:
+		case <-signals:
+			return errForced
+		}
+	}
+	if interrupted := starting.Err() != nil; interrupted && errors.Is(err, context.Canceled) {
+		err = nil // it was told to; what is left is to stop
+	}
+	if err != nil {
+		stopping, done := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer done()
+		return errors.Join(fmt.Errorf("start the broker: %w", err), broker.Stop(stopping))
+	}
+	if starting.Err() == nil {
+		a.announce(c, broker)
+		select {
+		case s := <-signals:
+			log.Info("stopping", "signal", s.String())
+		case <-ctx.Done():
+		}
+	}
+	return stop(context.WithoutCancel(ctx), broker, signals)
+}
+
+// stop stops the broker, giving up when patience ends or another signal comes.
+func stop(ctx context.Context, broker server, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- broker.Stop(ctx) }()
+	select {
+	case err := <-stopped:
+		if err != nil {
+			return fmt.Errorf("stop the broker: %w", err)
+		}
+		return nil
+	case <-signals:
+		return errForced
+	}
+}
+
+// announce prints what runs, where it listens and where its data is.
+func (a *app) announce(c *composition, broker server) {
+	addresses := broker.Advertised()
+	texts := make([]string, len(addresses))
+	for i, l := range addresses {
+		texts[i] = l.String()
+	}
+	rows := append([][2]string{{"barnabas", version()}}, c.rows()...)
+	rows = append(rows, [2]string{"serving", strings.Join(texts, ", ")})
+	_ = printRows(a.out, rows) // a reader that is gone is no reason to stop serving
+}
+
+// logOptions choose how the broker logs.
+type logOptions struct {
+	format string
+	level  string
+}
+
+func (o *logOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.format, "log-format", "text", "how to log: text or json")
+	cmd.Flags().StringVar(&o.level, "log-level", "info", "what to log: debug, info, warn or error")
+}
+
+// logger makes the logger that everything in the process logs to.
+func (o *logOptions) logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.level)); err != nil {
+		return nil, fmt.Errorf("--log-level: want debug, info, warn or error, not %q", o.level)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch o.format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, fmt.Errorf("--log-format: want text or json, not %q", o.format)
+}
