@@ -51,6 +51,9 @@ func (g *segment) Append(b []byte) (int64, error) {
 	if err := g.file.Failed("append to"); err != nil {
 		return 0, err
 	}
+	if len(b) == 0 {
+		return pos, nil
+	}
 	if err := g.put(b, pos); err != nil {
 		if errors.Is(err, errUntouched) {
 			return 0, g.file.Error("append to", err)

@@ -9,7 +9,6 @@
 package storagemmap
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/barnabas-mq/barnabas/core/config"
@@ -41,17 +40,17 @@ func DefaultOptions() Options {
 func (o Options) Validate() error {
 	var faults []error
 	if o.CopyBelow < 0 {
-		faults = append(faults, fmt.Errorf("copy_below: %d is negative", o.CopyBelow))
+		faults = append(faults, config.At("copy_below", fmt.Errorf("%d is negative", o.CopyBelow)))
 	}
 	if o.MinGrowth < pageSize || o.MinGrowth > maxGrowth {
-		faults = append(faults, fmt.Errorf("min_growth: %v is out of range, want %v to %v",
-			o.MinGrowth, config.ByteSize(pageSize), config.ByteSize(maxGrowth)))
+		faults = append(faults, config.At("min_growth", fmt.Errorf("%v is out of range, want %v to %v",
+			o.MinGrowth, config.ByteSize(pageSize), config.ByteSize(maxGrowth))))
 	}
 	if o.MaxGrowth < o.MinGrowth || o.MaxGrowth > maxGrowth {
-		faults = append(faults, fmt.Errorf("max_growth: %v is out of range, want min_growth (%v) to %v",
-			o.MaxGrowth, o.MinGrowth, config.ByteSize(maxGrowth)))
+		faults = append(faults, config.At("max_growth", fmt.Errorf("%v is out of range, want min_growth (%v) to %v",
+			o.MaxGrowth, o.MinGrowth, config.ByteSize(maxGrowth))))
 	}
-	return errors.Join(faults...)
+	return config.Join(faults...)
 }
 
 // NewFactory makes the factory for compositions; configurations call it "mmap".

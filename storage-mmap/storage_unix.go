@@ -5,6 +5,7 @@ package storagemmap
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -14,6 +15,9 @@ import (
 
 // New makes the storage. It opens nothing; Start has to be called before use.
 func New(o Options) (storage.Storage, error) {
+	if runtime.GOOS == "openbsd" {
+		return nil, errors.New("storage mmap doesn't work on openbsd, where maps and write(2) don't see each other's bytes: choose storage sendfile")
+	}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

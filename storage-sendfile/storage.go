@@ -36,7 +36,8 @@ func DefaultOptions() Options { return Options{Chunk: 32 << 10} }
 // Validate reports every option that is out of range.
 func (o Options) Validate() error {
 	if o.Chunk < minChunk || o.Chunk > maxChunk {
-		return fmt.Errorf("chunk: %v is out of range, want %v to %v", o.Chunk, config.ByteSize(minChunk), config.ByteSize(maxChunk))
+		return config.At("chunk", fmt.Errorf("%v is out of range, want %v to %v",
+			o.Chunk, config.ByteSize(minChunk), config.ByteSize(maxChunk)))
 	}
 	return nil
 }

@@ -114,6 +114,7 @@ type Segment interface {
 	//  6.1  May run while Append runs; says nothing about bytes appended meanwhile.
 	//  6.2  After an error the segment is failed (ErrFailed): it is unknown what the device holds, and trying again would
 	//       report success for pages that the kernel has dropped.
+	//  6.3  The file's entry in its directory isn't part of it: who creates, renames or removes segments syncs the directory.
 	Sync() error
 
 	// Truncate cuts the segment to size bytes.
@@ -137,7 +138,8 @@ type Segment interface {
 
 	// Remove closes the segment and deletes its file.
 	//
-	// 10.1  Views in use stay readable; their resources are given back with the last Release. Works after Close, too.
+	// 10.1  Views in use stay readable; their resources are given back with the last Release. Works after Close, too, and does
+	//       nothing the second time, even when another file has taken the name.
 	Remove() error
 
 	// Close gives everything back. The file has its true length afterwards (as Seal).
@@ -163,13 +165,14 @@ type View interface {
 	// 12.3  Deadlines of w hold. After an error w holds a part of the view: the caller must give the connection up.
 	io.WriterTo
 
-	// Bytes gives the content as memory, read-only, valid until Release: mapped memory without a copy, or scratch (grown
-	// when too small) filled from the file.
+	// Bytes gives the content as a copy in scratch, which is replaced by a larger one when too small. It stays what it is,
+	// and safe to touch, whatever happens to the segment.
 	Bytes(scratch []byte) ([]byte, error)
 
 	// Mapped gives the content without a copy when the storage holds it in memory, so that a caller can gather it with
-	// others in one writev; nil otherwise. Read-only and valid until Release. Touching it in Go code may fault (ErrFault's
-	// cause): only pass it to the kernel, or use Bytes.
+	// others in one writev; nil otherwise. Read-only and valid until Release. Touching it in Go code ends the process when
+	// somebody has shortened the file: only pass it to the kernel, which answers EFAULT then, or use Bytes. Writers that
+	// encrypt or compress (a *tls.Conn) are Go code.
 	Mapped() []byte
 
 	// Release gives the view back. It must be called once, and nothing of the view used afterwards.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -28,8 +27,8 @@ type File struct {
 	f     *os.File
 	users atomic.Int64
 
-	// changes counts what fdatasync(2) need not make durable: that the file exists under its name, and its length after a
-	// cut. durable is how many of these have been seen to by a full sync of the file and its directory.
+	// changes counts what fdatasync(2) need not make durable: that the file was cut to a length. durable is how many of
+	// these a full sync has seen to.
 	changes atomic.Int64
 	durable atomic.Int64
 
@@ -49,7 +48,6 @@ func Create(path string, reserve int64) (*File, error) {
 		return nil, pathError("create", path, err)
 	}
 	file := newFile(f, path)
-	file.changes.Store(1)
 	if reserve > 0 {
 		if err := reserveBlocks(f, reserve); err != nil {
 			return nil, errors.Join(pathError("preallocate", path, err), file.Remove())
@@ -154,7 +152,6 @@ func (f *File) Rename(path string) error {
 		return fmt.Errorf("rename segment file: %w", err)
 	}
 	f.path = path
-	f.changes.Add(1)
 	return nil
 }
 
@@ -178,7 +175,7 @@ func (f *File) Truncate(length int64) error {
 	return err
 }
 
-// Sync makes what was written before the call durable on the device, together with the file's name and length.
+// Sync makes what was written and cut before the call durable on the device. The entry in the directory isn't part of it.
 // storage.ErrClosed after Close; storage.ErrFailed when an earlier write or sync failed. An error marks the file failed.
 func (f *File) Sync() error {
 	if !f.Retain() {
@@ -197,15 +194,6 @@ func (f *File) Sync() error {
 	}
 	if err := f.f.Sync(); err != nil {
 		return f.Fail("sync", err)
-	}
-	// A file whose name is lost is lost with all that is in it.
-	f.mu.Lock()
-	dir, removed := filepath.Dir(f.path), f.removed
-	f.mu.Unlock()
-	if !removed {
-		if err := syncDir(dir); err != nil {
-			return f.Fail("sync directory of", err)
-		}
 	}
 	for {
 		durable := f.durable.Load()

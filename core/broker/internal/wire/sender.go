@@ -24,7 +24,8 @@ func (s *sender) send(c *Conn, r *Response) error {
 		_, err := c.nc.Write(r.B)
 		return err
 	}
-	if r.viewBytes <= viewStep && allMapped(r.cuts) {
+	// Mapped memory goes to the kernel only: anything else, as TLS, would read it in Go code, where a fault is fatal.
+	if c.tcp != nil && r.viewBytes <= viewStep && allMapped(r.cuts) {
 		return s.gatherAll(c, r)
 	}
 	from := 0

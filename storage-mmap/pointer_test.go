@@ -1,0 +1,5 @@
+package storagemmap
+
+import "unsafe"
+
+func pointer(b *byte) uintptr { return uintptr(unsafe.Pointer(b)) }
