@@ -4,7 +4,6 @@ package storagemmap
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -55,8 +54,13 @@ func (g *segment) Append(b []byte) (int64, error) {
 		return pos, nil
 	}
 	if err := g.put(b, pos); err != nil {
-		if errors.Is(err, errUntouched) {
-			return 0, g.file.Error("append to", err)
+		// What went out lies beyond the segment's end: cut it off, so that a later Open doesn't take it for data.
+		cut := g.file.Cut(pos)
+		if cut == nil {
+			g.length, g.reserved = pos, false
+		}
+		if cut == nil && (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)) {
+			return 0, g.file.Error("append to", err) // as if nothing had happened: there may be room later
 		}
 		return 0, g.file.Fail("append to", err)
 	}
@@ -64,21 +68,18 @@ func (g *segment) Append(b []byte) (int64, error) {
 	return pos, nil
 }
 
-// errUntouched marks errors of a full disk that came before any byte was written.
-var errUntouched = errors.New("nothing was written")
-
 // put writes b at pos, the end of the segment. The caller holds write.
 func (g *segment) put(b []byte, pos int64) error {
 	end := pos + int64(len(b))
 	if end > g.length {
 		// A small segment is an ordinary file: most partitions that get little never need more than this.
 		if end <= int64(g.storage.options.MinGrowth) {
-			n, err := g.file.WriteAt(b, pos)
-			g.length = max(g.length, pos+int64(n))
-			return untouched(n, err)
+			_, err := g.file.WriteAt(b, pos)
+			g.length = end
+			return err
 		}
 		if err := g.grow(end); err != nil {
-			return untouched(0, err)
+			return err
 		}
 	}
 	if int64(len(b)) < int64(g.storage.options.CopyBelow) {
@@ -92,14 +93,6 @@ func (g *segment) put(b []byte, pos int64) error {
 		}
 	}
 	_, err := g.file.WriteAt(b, pos)
-	return err
-}
-
-// untouched marks err if it says that the disk is full and nothing was written.
-func untouched(n int, err error) error {
-	if n == 0 && (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)) {
-		return fmt.Errorf("%w: %w", errUntouched, err)
-	}
 	return err
 }
 
@@ -275,7 +268,7 @@ func (g *segment) Truncate(size int64) error {
 	}
 	// The size goes first: from here on nobody gets a view of what is cut.
 	g.size.Store(size)
-	if err := g.file.Truncate(size); err != nil {
+	if err := g.file.Cut(size); err != nil {
 		g.size.Store(old)
 		return g.file.Fail("truncate", err)
 	}
@@ -304,7 +297,7 @@ func (g *segment) trim(op string) error {
 	if g.length == size && !g.reserved {
 		return nil
 	}
-	if err := g.file.Truncate(size); err != nil {
+	if err := g.file.Cut(size); err != nil {
 		return g.file.Error(op, err)
 	}
 	g.length, g.reserved = size, false

@@ -41,13 +41,12 @@ func (g *segment) Append(b []byte) (int64, error) {
 	if err := g.file.Failed("append to"); err != nil {
 		return 0, err
 	}
-	if n, err := g.file.WriteAt(b, pos); err != nil {
-		if n == 0 && noSpace(err) {
-			return 0, g.file.Error("append to", err)
+	if _, err := g.file.WriteAt(b, pos); err != nil {
+		// What went out lies beyond the segment's end: cut it off, so that a later Open doesn't take it for data.
+		g.surplus = g.file.Cut(pos) != nil
+		if !g.surplus && noSpace(err) {
+			return 0, g.file.Error("append to", err) // as if nothing had happened: there may be room later
 		}
-		// What went out lies beyond the segment's end: cut it off, so that a later Open doesn't take it for data. Seal and
-		// Close try again.
-		g.surplus = g.file.Truncate(pos) != nil || g.surplus
 		return 0, g.file.Fail("append to", err)
 	}
 	g.size.Store(pos + int64(len(b)))
@@ -119,7 +118,7 @@ func (g *segment) Truncate(size int64) error {
 	}
 	// The size goes first: from here on nobody gets a view of what is cut.
 	g.size.Store(size)
-	if err := g.file.Truncate(size); err != nil {
+	if err := g.file.Cut(size); err != nil {
 		g.size.Store(old)
 		return g.file.Fail("truncate", err)
 	}
@@ -142,7 +141,7 @@ func (g *segment) trim(op string) error {
 	if !g.surplus {
 		return nil
 	}
-	if err := g.file.Truncate(g.size.Load()); err != nil {
+	if err := g.file.Cut(g.size.Load()); err != nil {
 		return g.file.Error(op, err)
 	}
 	g.surplus = false

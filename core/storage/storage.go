@@ -90,8 +90,8 @@ type Segment interface {
 	//  3.2  All or nothing: after an error Size is what it was, and no later view shows a byte of b.
 	//  3.3  b stays the caller's; it is not kept after return.
 	//  3.4  Errors: ErrFull, ErrSealed, ErrClosed (nothing happened), ErrFailed and errors of the operating system (ENOSPC,
-	//       EIO); after the latter the segment takes no more appends until reopened, except for ENOSPC and EDQUOT seen
-	//       before any byte of b was written, after which it may be tried again.
+	//       EIO); after the latter the segment takes no more appends until reopened, except for ENOSPC and EDQUOT when what
+	//       was written of b could be taken back: then nothing happened either, and it may be tried again.
 	//  3.5  No allocation.
 	Append(b []byte) (pos int64, err error)
 
@@ -126,7 +126,8 @@ type Segment interface {
 
 	// Seal ends appending: the file gets its true length, and what was only needed for writing is given back.
 	//
-	//  8.1  On return the length of the file is Size. Sealing twice is fine.
+	//  8.1  On return the length of the file is Size. Sealing twice is fine. A file that somebody else has shortened is left as
+	//       it is, with ErrFault: zeros in the place of lost bytes would hide the loss.
 	//  8.2  Not a Sync.
 	//  8.3  A sealed segment can still be truncated (a follower that diverged); appending to it takes a new Open.
 	Seal() error

@@ -165,12 +165,21 @@ func (f *File) Path() string {
 // ReadAt reads the file as it is on disk, up to its length there. The caller must be a user.
 func (f *File) ReadAt(b []byte, pos int64) (int, error) { return f.f.ReadAt(b, pos) }
 
-// WriteAt writes at pos, whatever the length of the file. The caller must be a user.
+// WriteAt writes at pos, whatever the length of the file. After an error any part of b may have been written, whatever the
+// number says: os.File counts whole rounds only. The caller must be a user.
 func (f *File) WriteAt(b []byte, pos int64) (int, error) { return f.f.WriteAt(b, pos) }
 
-// Truncate sets the length of the file and gives back blocks reserved beyond it. The caller must be a user.
-func (f *File) Truncate(length int64) error {
-	err := f.f.Truncate(length)
+// Cut shortens the file to length, and gives back blocks reserved beyond it. It never makes the file longer: one that is
+// shorter already was cut by somebody else, and gives storage.ErrFault. The caller must be a user.
+func (f *File) Cut(length int64) error {
+	info, err := f.f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < length {
+		return storage.ErrFault
+	}
+	err = f.f.Truncate(length)
 	f.changes.Add(1)
 	return err
 }

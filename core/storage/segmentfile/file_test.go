@@ -57,7 +57,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 		_, err := f.WriteAt([]byte("bytes"), 0)
 		require.NoError(t, err)
 		if cut {
-			require.NoError(t, f.Truncate(3))
+			require.NoError(t, f.Cut(3))
 		}
 		good := f.f
 		closed, err := os.Open(os.DevNull)
@@ -105,4 +105,16 @@ func TestWriteZerosIsTheSame(t *testing.T) {
 	got, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, make([]byte, 600_011), got)
+}
+
+func TestCutNeverExtends(t *testing.T) {
+	f, path := newTestFile(t)
+	_, err := f.WriteAt([]byte("bytes"), 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Cut(5))
+	require.NoError(t, f.Cut(3))
+	require.ErrorIs(t, f.Cut(4), storage.ErrFault)
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "byt", string(got))
 }

@@ -147,7 +147,7 @@ type tailed struct{ *plainSegment }
 func (g tailed) Append(b []byte) (int64, error) {
 	pos, err := g.plainSegment.Append(b)
 	if err == nil && len(b) > 0 {
-		err = g.f.Truncate(g.Size() + 100)
+		_, err = g.f.WriteAt(make([]byte, 100), g.Size())
 	}
 	return pos, err
 }
@@ -161,6 +161,26 @@ func (g tailed) Seal() error {
 }
 
 func (g tailed) Close() error {
+	g.f.Close()
+	return nil
+}
+
+type leaving struct{ *plainSegment }
+
+// Append leaves what it wrote before an error, for Open to find.
+func (g leaving) Append(b []byte) (int64, error) {
+	pos := g.Size()
+	if g.sealed || g.f.Closed() || int64(len(b)) > g.capacity-pos || g.f.Failed("append") != nil {
+		return g.plainSegment.Append(b)
+	}
+	if _, err := g.f.WriteAt(b, pos); err != nil {
+		return 0, g.f.Fail("append", err)
+	}
+	g.size.Add(int64(len(b)))
+	return pos, nil
+}
+
+func (g leaving) Close() error {
 	g.f.Close()
 	return nil
 }
@@ -267,6 +287,7 @@ func TestBrokenImplementationsAreRejected(t *testing.T) {
 		{"append takes what fits", wrap(func(g *plainSegment) storage.Segment { return partial{g} }), "3.2"},
 		{"append keeps the buffer", wrap(func(g *plainSegment) storage.Segment { return &lazy{plainSegment: g} }), "3.3"},
 		{"append to a sealed segment", wrap(func(g *plainSegment) storage.Segment { return writable{g} }), "3.4"},
+		{"a failed append stays in the file", wrap(func(g *plainSegment) storage.Segment { return leaving{g} }), "3.4 an append that the system"},
 		{"append allocates", wrap(func(g *plainSegment) storage.Segment { return allocating{g} }), "3.5"},
 		{"views of anything", wrap(func(g *plainSegment) storage.Segment { return wide{g} }), "4.1"},
 		{"views end with close", wrap(func(g *plainSegment) storage.Segment { return fleeting{g} }), "4.2"},

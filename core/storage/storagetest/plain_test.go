@@ -74,6 +74,7 @@ func (g *plainSegment) Append(b []byte) (int64, error) {
 		return 0, err
 	}
 	if _, err := g.f.WriteAt(b, pos); err != nil {
+		_ = g.f.Cut(pos)
 		return 0, g.f.Fail("append", err)
 	}
 	g.size.Add(int64(len(b)))
@@ -130,7 +131,7 @@ func (g *plainSegment) Truncate(size int64) error {
 		return storage.ErrRange
 	}
 	g.size.Store(size)
-	return g.f.Truncate(size)
+	return g.f.Cut(size)
 }
 
 func (g *plainSegment) Seal() error {
@@ -143,7 +144,7 @@ func (g *plainSegment) Seal() error {
 	if g.readOnly {
 		return nil
 	}
-	return g.f.Truncate(g.size.Load())
+	return g.f.Cut(g.size.Load())
 }
 
 func (g *plainSegment) Rename(path string) error { return g.f.Rename(path) }
