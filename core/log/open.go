@@ -205,6 +205,7 @@ func (l *Log) openSegments(f found) error {
 	}
 	for i, s := range segments[:len(segments)-1] {
 		s.next.Store(segments[i+1].base)
+		s.damaged = s.damaged || !s.plausible()
 	}
 	return nil
 }

@@ -131,6 +131,22 @@ func openSegment(st storage.Storage, dir string, base int64, cfg *Config, now ti
 	return s, nil
 }
 
+// plausible says whether the last entries of a sealed segment's indexes lie within it.
+func (s *segment) plausible() bool {
+	span := s.next.Load() - s.base
+	if e, ok := s.offsets.last(); ok {
+		if relative, position := offsetEntry(e[:]); int64(relative) >= span || int64(position) >= s.size.Load() || relative < 0 || position < 0 {
+			return false
+		}
+	}
+	if e, ok := s.times.last(); ok {
+		if ts, relative := timeEntry(e[:]); int64(relative) >= span || relative < 0 || ts < 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // note takes a batch that was appended at pos into the indexes. The position was appended already, but is not yet public.
 func (s *segment) note(h record.Header, pos int64, cfg *Config) error {
 	last := h.LastOffset()

@@ -180,7 +180,8 @@ func (l *Log) AdvanceStartOffset(offset int64) (int64, error) {
 	if hw := l.hw.Load(); offset > hw {
 		return l.start.Load(), l.wrap(fmt.Errorf("%w: %d is above the high watermark %d", ErrOffsetOutOfRange, offset, hw))
 	}
-	return l.start.Load(), l.advance(offset)
+	err := l.advance(offset)
+	return l.start.Load(), err
 }
 
 // advance moves the start. The caller holds mu.
