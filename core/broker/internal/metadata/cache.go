@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -21,13 +22,14 @@ const deletedLeader int32 = -2
 type Cache struct {
 	current     atomic.Pointer[Snapshot]
 	mu          sync.Mutex // held over an update
+	changed     chan struct{}
 	brokerEpoch func() int64
 }
 
 // NewCache makes a cache that knows nothing. brokerEpoch gives the epoch that this broker is registered under, and -1
 // while it isn't: requests of a controller that speaks to an earlier registration are refused.
 func NewCache(brokerEpoch func() int64) *Cache {
-	c := &Cache{brokerEpoch: brokerEpoch}
+	c := &Cache{brokerEpoch: brokerEpoch, changed: make(chan struct{})}
 	c.current.Store(&Snapshot{controllerID: election.NoBroker, topics: map[string]*Topic{}, names: map[[16]byte]string{}})
 	return c
 }
@@ -66,7 +68,26 @@ func (c *Cache) Update(req *kmsg.UpdateMetadataRequest) *kmsg.UpdateMetadataResp
 		s.merge(&states[i])
 	}
 	c.current.Store(s)
+	close(c.changed)
+	c.changed = make(chan struct{})
 	return resp
+}
+
+// Await waits until want is true of a snapshot, and returns that; or the newest one, with ctx's error, when ctx ends first.
+func (c *Cache) Await(ctx context.Context, want func(*Snapshot) bool) (*Snapshot, error) {
+	for {
+		c.mu.Lock()
+		s, changed := c.current.Load(), c.changed
+		c.mu.Unlock()
+		if want(s) {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+	}
 }
 
 // liveBrokers reads the brokers of a request. Version 0 has no endpoints: its host and port are the PLAINTEXT listener's.
