@@ -3,12 +3,54 @@ package api
 import (
 	"log/slog"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/election"
 )
 
 // Deps is what the handlers work with. The composition fills it in; a room that is nil isn't served.
 type Deps struct {
 	Logger *slog.Logger
 	Now    func() time.Time
+
+	Cluster    *Cluster
+	Partitions *partition.Manager
+	LogDirs    LogDirs
+}
+
+// Cluster is what this broker knows of its cluster and can have decided.
+type Cluster struct {
+	BrokerID   int32
+	ClusterID  string
+	Metadata   *metadata.Cache
+	Configs    *metadata.Configs
+	Controller *controller.Controller
+	Election   election.Election
+}
+
+// LogDirs knows the broker's log directories.
+type LogDirs interface {
+	// LogDirs lists all, those that failed too, with the replicas in each.
+	LogDirs() []LogDir
+}
+
+// LogDir is one log directory.
+type LogDir struct {
+	Path          string
+	Err           error // not nil when it failed; then nothing else is known
+	Total, Usable int64 // bytes of its file system
+	Replicas      []LogDirReplica
+}
+
+// LogDirReplica is one replica in a log directory.
+type LogDirReplica struct {
+	Topic     string
+	Partition int32
+	Size      int64 // bytes of its segments
+	Lag       int64 // how far its end is behind the high watermark, 0 for a leader
+	Future    bool  // it is on its way here from another directory
 }
 
 // handlers holds the handlers' dependencies, and what they keep between requests.

@@ -17,6 +17,27 @@ func Handlers(d Deps) *Table {
 	h := newHandlers(d)
 	t := new(Table)
 	t.add(kmsg.ApiVersions, 0, 4, func(ctx context.Context, r *Request) Reply { return h.apiVersions(t, r) })
+	if d.Cluster != nil {
+		t.add(kmsg.Metadata, 0, 13, h.metadata)
+		t.add(kmsg.CreateTopics, 0, 7, h.createTopics)
+		t.add(kmsg.DeleteTopics, 0, 6, h.deleteTopics)
+		t.add(kmsg.DescribeConfigs, 0, 4, h.describeConfigs)
+		t.add(kmsg.AlterConfigs, 0, 2, h.alterConfigs)
+		t.add(kmsg.CreatePartitions, 0, 3, h.createPartitions)
+		t.add(kmsg.ElectLeaders, 0, 2, h.electLeaders)
+		t.add(kmsg.IncrementalAlterConfigs, 0, 1, h.incrementalAlterConfigs)
+		t.add(kmsg.AlterPartitionAssignments, 0, 1, h.alterPartitionAssignments)
+		t.add(kmsg.ListPartitionReassignments, 0, 0, h.listPartitionReassignments)
+		t.add(kmsg.DescribeCluster, 0, 2, h.describeCluster)
+		t.add(kmsg.DescribeTopicPartitions, 0, 0, h.describeTopicPartitions)
+	}
+	if d.Cluster != nil && d.Partitions != nil {
+		t.add(kmsg.DescribeProducers, 0, 0, h.describeProducers)
+	}
+	if d.LogDirs != nil {
+		t.add(kmsg.AlterReplicaLogDirs, 0, 2, h.alterReplicaLogDirs)
+		t.add(kmsg.DescribeLogDirs, 0, 5, h.describeLogDirs)
+	}
 	return t
 }
 

@@ -11,11 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 )
 
 // everything is a Deps with every room there, for tests that only look at the table.
-func everything() Deps { return Deps{} }
+func everything() Deps {
+	return Deps{Cluster: new(Cluster), Partitions: new(partition.Manager), LogDirs: noLogDirs{}}
+}
+
+type noLogDirs struct{}
+
+func (noLogDirs) LogDirs() []LogDir { return nil }
 
 // TestUnsupported holds UNSUPPORTED.md against what is served.
 func TestUnsupported(t *testing.T) {

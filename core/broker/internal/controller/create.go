@@ -3,7 +3,9 @@ package controller
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -30,13 +32,28 @@ func (m *Machine) createTopics(c *CreateTopics) []Effect {
 			continue
 		}
 		out.ID = m.rules.NewID()
-		w.Topics = append(w.Topics, election.NewTopic{Name: in.Name, ID: out.ID, Partitions: assignments, Config: in.Config})
+		config := in.Config
+		if in.AtMostAlive {
+			config = attainable(config, int(out.ReplicationFactor))
+		}
+		w.Topics = append(w.Topics, election.NewTopic{Name: in.Name, ID: out.ID, Partitions: assignments, Config: config})
 		w.slots = append(w.slots, &out.Err)
 	}
 	if len(w.Topics) == 0 {
 		return nil
 	}
 	return []Effect{w}
+}
+
+// attainable is a configuration whose min.insync.replicas a topic with so many replicas can reach.
+func attainable(config map[string]string, replicas int) map[string]string {
+	const key = "min.insync.replicas"
+	if n, err := strconv.Atoi(config[key]); err != nil || n <= replicas {
+		return config
+	}
+	config = maps.Clone(config)
+	config[key] = strconv.Itoa(replicas)
+	return config
 }
 
 // plan checks a new topic and says where its replicas go. The order of the checks is Kafka's.

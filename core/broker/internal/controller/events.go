@@ -102,6 +102,7 @@ type PartitionID struct {
 // AlterReassignments begins and cancels moves of partitions. Each has a result.
 type AlterReassignments struct {
 	Partitions []Reassignment
+	SameFactor bool // refuse targets with another number of replicas (KIP-860)
 	Results    []error
 }
 

@@ -26,6 +26,9 @@ func (m *Machine) alterReassignments(c *AlterReassignments) []Effect {
 			continue
 		}
 		next, changed, err := m.redirect(p, in.Replicas)
+		if err == nil && c.SameFactor && in.Replicas != nil && len(in.Replicas) != len(next.Replicas)-len(next.Adding) {
+			err = refuse(kerr.InvalidReplicationFactor, "The replication factor would change from %d to %d.", len(next.Replicas)-len(next.Adding), len(in.Replicas))
+		}
 		if err == nil && len(keep(p.state.ISR, func(id int32) bool { return slices.Contains(next.Replicas, id) })) == 0 {
 			err = refuse(kerr.InvalidReplicaAssignment, "None of the replicas in sync would be left, and what they alone have would be lost.")
 		}

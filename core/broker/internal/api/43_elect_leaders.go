@@ -1,0 +1,82 @@
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
+)
+
+// ElectLeaders (key 43, KIP-183, KIP-460): v0-2
+//
+// Behaviour:
+//   - Only the controller elects; others answer NOT_CONTROLLER.
+//   - Makes the preferred replica leader where it isn't, or, with the unclean kind, any living replica where no leader is
+//     left, which may lose records. Where neither is needed: ELECTION_NOT_NEEDED.
+//   - Without a list it looks at all partitions, and answers for those that got a leader or should have.
+//   - A client that isn't ready to wait gets REQUEST_TIMED_OUT, and nothing is elected.
+//
+// Versions:
+//
+//	v1: unclean elections, error code for all
+//	v2: flexible
+func (h *handlers) electLeaders(ctx context.Context, r *Request) Reply {
+	req := r.Body.(*kmsg.ElectLeadersRequest)
+	resp := kmsg.NewPtrElectLeadersResponse()
+	c := &controller.ElectLeaders{Unclean: req.ElectionType == 1}
+	if req.Topics == nil {
+		for _, t := range h.Cluster.Metadata.Snapshot().Topics() {
+			for i := range t.Partitions {
+				c.Partitions = append(c.Partitions, controller.PartitionID{Topic: t.Name, Partition: t.Partitions[i].Number})
+			}
+		}
+	}
+	for _, t := range req.Topics {
+		for _, p := range t.Partitions {
+			c.Partitions = append(c.Partitions, controller.PartitionID{Topic: t.Topic, Partition: p})
+		}
+	}
+	err := h.checkElection(req)
+	if err == nil && len(c.Partitions) > 0 {
+		err = h.command(ctx, r, c)
+	}
+	resp.ErrorCode = code(err)
+	for i, id := range c.Partitions {
+		result := err
+		if err == nil {
+			result = c.Results[i]
+		}
+		if req.Topics == nil && (err != nil || code(result) == kerr.ElectionNotNeeded.Code) {
+			continue
+		}
+		out := electionResult(resp, id.Topic)
+		out.Partitions = append(out.Partitions, kmsg.ElectLeadersResponseTopicPartition{
+			Partition: id.Partition, ErrorCode: code(result), ErrorMessage: timeoutMessage(result)})
+	}
+	return r.Answer(resp)
+}
+
+func (h *handlers) checkElection(req *kmsg.ElectLeadersRequest) error {
+	switch {
+	case req.Topics != nil && len(req.Topics) == 0:
+		return nil
+	case req.TimeoutMillis <= 0:
+		return timedOut()
+	case req.ElectionType != 0 && req.ElectionType != 1:
+		return refuse(kerr.InvalidRequest, "Unknown election type.")
+	}
+	return nil
+}
+
+// electionResult finds or makes the place for a topic's results.
+func electionResult(resp *kmsg.ElectLeadersResponse, topic string) *kmsg.ElectLeadersResponseTopic {
+	for i := range resp.Topics {
+		if resp.Topics[i].Topic == topic {
+			return &resp.Topics[i]
+		}
+	}
+	resp.Topics = append(resp.Topics, kmsg.ElectLeadersResponseTopic{Topic: topic})
+	return &resp.Topics[len(resp.Topics)-1]
+}

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
+	"github.com/barnabas-mq/barnabas/core/config/kafka"
+	"github.com/barnabas-mq/barnabas/core/election"
+)
+
+// codes pairs what the rooms' errors say with what clients are told. The first that is in an error's chain counts, so
+// what wraps others stands before them.
+func codes() []struct {
+	err  error
+	code *kerr.Error
+} {
+	return []struct {
+		err  error
+		code *kerr.Error
+	}{
+		{controller.ErrNotController, kerr.NotController},
+		{election.ErrStaleController, kerr.NotController},
+		{election.ErrUnknownTopic, kerr.UnknownTopicOrPartition},
+		{election.ErrTopicExists, kerr.TopicAlreadyExists},
+		{election.ErrInvalid, kerr.InvalidRequest},
+		{kafka.ErrUnknownKey, kerr.InvalidConfig},
+		{kafka.ErrInvalidValue, kerr.InvalidConfig},
+		{kafka.ErrNotList, kerr.InvalidConfig},
+		{kafka.ErrNoValue, kerr.InvalidRequest},
+		{kafka.ErrDuplicateKey, kerr.InvalidRequest},
+		{kafka.ErrReadOnly, kerr.InvalidRequest},
+		{kafka.ErrPerBroker, kerr.InvalidRequest},
+		{kafka.ErrUnknownOp, kerr.UnknownServerError},
+		{context.DeadlineExceeded, kerr.RequestTimedOut},
+	}
+}
+
+// code is the Kafka error code for what a room said: 0 for no error, UNKNOWN_SERVER_ERROR for one that has no code.
+func code(err error) int16 {
+	if err == nil {
+		return 0
+	}
+	var k *kerr.Error
+	if errors.As(err, &k) {
+		return k.Code
+	}
+	for _, c := range codes() {
+		if errors.Is(err, c.err) {
+			return c.code.Code
+		}
+	}
+	return kerr.UnknownServerError.Code
+}
+
+// message is the sentence that goes with an error code, nil where Kafka sends none: without an error, and for one that it
+// doesn't know.
+func message(err error) *string {
+	if err == nil || code(err) == kerr.UnknownServerError.Code {
+		return nil
+	}
+	text := err.Error()
+	return &text
+}
+
+// fault is an error for a client that a handler finds itself.
+type fault struct {
+	kind *kerr.Error
+	text string
+}
+
+func (f *fault) Error() string { return f.text }
+func (f *fault) Unwrap() error { return f.kind }
+
+func refuse(kind *kerr.Error, text string) error { return &fault{kind, text} }
