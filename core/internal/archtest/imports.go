@@ -1,0 +1,153 @@
+package archtest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// contracts are the folders of the five contracts.
+func contracts() []string {
+	return []string{"core/storage", "core/partitioner", "core/election", "core/compression", "core/offsets"}
+}
+
+// contractImports: contract packages import the standard library, core/plugin, core/config and core/record.
+func contractImports(t *Tree) (faults []string, applied int) {
+	for _, dir := range contracts() {
+		found := false
+		for _, f := range t.Files {
+			if f.Dir != dir || f.Test {
+				continue
+			}
+			found = true
+			for _, imported := range f.Imports {
+				house, ok := inHouse(imported)
+				if isStandard(imported) || ok && (house == "core/plugin" || house == "core/config" || house == "core/record") {
+					continue
+				}
+				faults = append(faults, fmt.Sprintf("%s imports %s", f.Path, imported))
+			}
+		}
+		if found {
+			applied++
+		} else {
+			faults = append(faults, fmt.Sprintf("the contract %s is gone: take it from this rule", dir))
+		}
+	}
+	return faults, applied
+}
+
+// implementations are the folders that hold them.
+func implementations() []string {
+	return []string{"plugins", "storage-mmap", "storage-sendfile", "membership"}
+}
+
+// coreImports: core imports no implementation, no command, and none of the libraries that implementations are made of.
+func coreImports(t *Tree) (faults []string, applied int) {
+	foreign := []string{
+		"github.com/spf13/viper", "github.com/spf13/cobra", "github.com/hashicorp/go-plugin", "github.com/hashicorp/memberlist",
+		"github.com/hashicorp/raft", "github.com/go-zookeeper/zk", "github.com/klauspost/compress", "github.com/pierrec/lz4",
+		"github.com/golang/snappy", "compress",
+	}
+	for _, f := range t.Files {
+		if !below(f.Dir, "core") || f.Test {
+			continue
+		}
+		applied++
+		for _, imported := range f.Imports {
+			house, ok := inHouse(imported)
+			if ok && !below(house, "core") || below(imported, foreign...) {
+				faults = append(faults, fmt.Sprintf("%s imports %s", f.Path, imported))
+			}
+		}
+	}
+	return faults, applied
+}
+
+// implementationImports: an implementation imports core, but not core/broker, and what lies beside or below it in its
+// own folder; never another implementation. plugins/sdk and plugins/remote are kits, which implementations may use.
+func implementationImports(t *Tree) (faults []string, applied int) {
+	for _, f := range t.Files {
+		if !below(f.Dir, implementations()...) {
+			continue
+		}
+		applied++
+		for _, imported := range f.Imports {
+			house, ok := inHouse(imported)
+			switch {
+			case !ok, below(house, "core") && !below(house, "core/broker"), below(house, "plugins/sdk", "plugins/remote"):
+			case below(house, f.Dir), below(f.Dir, house) && strings.Contains(house, "/"):
+			case below(house, implementationOf(f.Dir)):
+			default:
+				faults = append(faults, fmt.Sprintf("%s imports %s", f.Path, imported))
+			}
+		}
+	}
+	return faults, applied
+}
+
+// implementationOf gives the folder of the implementation that a folder belongs to: plugins/compression/gzip/internal
+// belongs to plugins/compression/gzip, membership/standalone to itself, storage-mmap/x to storage-mmap.
+func implementationOf(dir string) string {
+	depth := 1
+	switch {
+	case below(dir, "plugins"):
+		depth = 3
+	case below(dir, "membership"):
+		depth = 2
+	}
+	parts := strings.Split(dir, "/")
+	return strings.Join(parts[:min(depth, len(parts))], "/")
+}
+
+// oneComposer: apart from tests and the implementations themselves, only components.go imports implementations.
+func oneComposer(t *Tree) (faults []string, applied int) {
+	const composer = "cmd/barnabas/components.go"
+	for _, f := range t.Files {
+		if f.Test || below(f.Dir, implementations()...) {
+			continue
+		}
+		for _, imported := range f.Imports {
+			house, ok := inHouse(imported)
+			if !ok || !below(house, implementations()...) || below(house, "plugins/sdk") {
+				continue
+			}
+			if f.Path == composer {
+				applied++
+			} else {
+				faults = append(faults, fmt.Sprintf("%s imports %s, which is for %s", f.Path, imported, composer))
+			}
+		}
+	}
+	return faults, applied
+}
+
+// brokerImports: wire, partition, group, txn, controller and replication don't know api; the coordinators and the
+// controller don't know connections.
+func brokerImports(t *Tree) (faults []string, applied int) {
+	const rooms = "core/broker/internal/"
+	for _, f := range t.Files {
+		room, ok := strings.CutPrefix(f.Dir, rooms)
+		if !ok || f.Test {
+			continue
+		}
+		room, _, _ = strings.Cut(room, "/")
+		var forbidden []string
+		switch room {
+		case "group", "txn", "controller":
+			forbidden = []string{Module + "/" + rooms + "api", Module + "/" + rooms + "wire", "net"}
+		case "wire", "partition", "replication":
+			forbidden = []string{Module + "/" + rooms + "api"}
+		default:
+			continue
+		}
+		applied++
+		for _, imported := range f.Imports {
+			for _, no := range forbidden {
+				if imported == no || no != "net" && below(imported, no) {
+					faults = append(faults, fmt.Sprintf("%s imports %s", f.Path, imported))
+				}
+			}
+		}
+	}
+	return faults, applied
+}
