@@ -3,6 +3,7 @@
 package storagemmap
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -16,20 +17,42 @@ type mapping struct {
 	data     []byte
 	writable bool
 	users    atomic.Int64
+	budget   *budget
 }
+
+// budget bounds the number of maps. A process that has as many as the system allows can't get memory any more: the Go
+// runtime would end it. So the storage stays well below, and goes on without maps.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+func (b *budget) take() bool {
+	if b.used.Add(1) > b.limit {
+		b.used.Add(-1)
+		return false
+	}
+	return true
+}
+
+var errBudget = errors.New("there are as many maps as may be")
 
 // newMapping maps length bytes, which may be more than the file has by now: what lies beyond its end can be touched as
 // soon as the file has grown. The maker is its first user. The caller must be a user of the file.
-func newMapping(f *segmentfile.File, length int64, writable bool) (*mapping, error) {
+func newMapping(f *segmentfile.File, length int64, writable bool, b *budget) (*mapping, error) {
+	if !b.take() {
+		return nil, errBudget
+	}
 	protection := unix.PROT_READ
 	if writable {
 		protection |= unix.PROT_WRITE
 	}
 	data, err := unix.Mmap(f.Fd(), 0, int(length), protection, unix.MAP_SHARED)
 	if err != nil {
+		b.used.Add(-1)
 		return nil, err
 	}
-	m := &mapping{data: data, writable: writable}
+	m := &mapping{data: data, writable: writable, budget: b}
 	m.users.Store(1)
 	return m, nil
 }
@@ -54,5 +77,6 @@ func (m *mapping) share() { m.users.Add(1) }
 func (m *mapping) release() {
 	if m.users.Add(-1) == 0 {
 		_ = unix.Munmap(m.data)
+		m.budget.used.Add(-1)
 	}
 }

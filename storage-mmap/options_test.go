@@ -21,6 +21,7 @@ func TestOptions(t *testing.T) {
 		"{mmap: {min_growth: 100}}":                                   "min_growth",
 		"{mmap: {min_growth: 2MiB, max_growth: 1MiB}}":                "max_growth",
 		"{mmap: {max_growth: 2GiB}}":                                  "max_growth",
+		"{mmap: {max_maps: -1}}":                                      "max_maps",
 		"{mmap: {growth: 2MiB}}":                                      "growth",
 	} {
 		err := choose(t, "storage: "+text)

@@ -163,7 +163,7 @@ func (g *segment) makeMap() *mapping {
 	if length == 0 {
 		return nil
 	}
-	m, err := newMapping(g.file, length, writable)
+	m, err := newMapping(g.file, length, writable, &g.storage.budget)
 	if err != nil {
 		return nil
 	}

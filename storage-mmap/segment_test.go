@@ -42,7 +42,7 @@ func length(t *testing.T, path string) int64 {
 }
 
 func TestGrowth(t *testing.T) {
-	o := Options{CopyBelow: 4 << 10, MinGrowth: 16 << 10, MaxGrowth: 64 << 10}
+	o := Options{CopyBelow: 4 << 10, MinGrowth: 16 << 10, MaxGrowth: 64 << 10, MaxMaps: 10}
 	g, path := created(t, o, storage.Options{Capacity: 200_001})
 	for _, step := range []struct {
 		append, size, length int64

@@ -24,6 +24,8 @@ type Options struct {
 	MinGrowth config.ByteSize `yaml:"min_growth" doc:"a segment up to this size is written without a map; beyond it as many bytes are allocated ahead as it has, up to max_growth"`
 	// MaxGrowth is the most that is allocated ahead.
 	MaxGrowth config.ByteSize `yaml:"max_growth" doc:"the most bytes that are allocated ahead of the appends to a segment"`
+	// MaxMaps is the most segments that are mapped at the same time.
+	MaxMaps int64 `yaml:"max_maps" doc:"the most maps at the same time; segments beyond go through system calls. Keep it well below vm.max_map_count: a process that has used that up ends"`
 }
 
 const (
@@ -33,7 +35,7 @@ const (
 
 // DefaultOptions are the options of a configuration that names none.
 func DefaultOptions() Options {
-	return Options{CopyBelow: 4 << 10, MinGrowth: 64 << 10, MaxGrowth: 8 << 20}
+	return Options{CopyBelow: 4 << 10, MinGrowth: 64 << 10, MaxGrowth: 8 << 20, MaxMaps: 30_000}
 }
 
 // Validate reports every option that is out of range.
@@ -49,6 +51,9 @@ func (o Options) Validate() error {
 	if o.MaxGrowth < o.MinGrowth || o.MaxGrowth > maxGrowth {
 		faults = append(faults, config.At("max_growth", fmt.Errorf("%v is out of range, want min_growth (%v) to %v",
 			o.MaxGrowth, o.MinGrowth, config.ByteSize(maxGrowth))))
+	}
+	if o.MaxMaps < 0 {
+		faults = append(faults, config.At("max_maps", fmt.Errorf("%d is negative", o.MaxMaps)))
 	}
 	return config.Join(faults...)
 }

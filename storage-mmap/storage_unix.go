@@ -22,6 +22,7 @@ func New(o Options) (storage.Storage, error) {
 		return nil, err
 	}
 	m := &mmapStorage{options: o}
+	m.budget.limit = o.MaxMaps
 	m.views.New = func() any { return &view{storage: m} }
 	m.buffers.New = func() any { return new([copyBuffer]byte) }
 	return m, nil
@@ -37,6 +38,7 @@ const copyBuffer = 64 << 10
 type mmapStorage struct {
 	running atomic.Bool
 	options Options
+	budget  budget
 	views   sync.Pool // of *view
 	buffers sync.Pool // of *[copyBuffer]byte
 }
