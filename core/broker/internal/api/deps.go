@@ -2,12 +2,16 @@ package api
 
 import (
 	"log/slog"
+	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/record"
 )
 
 // Deps is what the handlers work with. The composition fills it in; a room that is nil isn't served.
@@ -15,9 +19,18 @@ type Deps struct {
 	Logger *slog.Logger
 	Now    func() time.Time
 
-	Cluster    *Cluster
+	Cluster *Cluster
+	// Partitions are the replicas of this broker.
 	Partitions *partition.Manager
 	LogDirs    LogDirs
+
+	// Codecs compress and decompress, for clients that fetch in an older message format.
+	Codecs record.Codecs
+	// FetchMaxBytes bounds the records of one fetch response: fetch.max.bytes. 0 means Kafka's default.
+	FetchMaxBytes int
+	// FetchSessions is how many fetch sessions there may be: max.incremental.fetch.session.cache.slots. 0 means Kafka's
+	// default, a negative number none.
+	FetchSessions int
 }
 
 // Cluster is what this broker knows of its cluster and can have decided.
@@ -53,9 +66,20 @@ type LogDirReplica struct {
 	Future    bool  // it is on its way here from another directory
 }
 
+const (
+	defaultFetchMaxBytes = 57671680
+	defaultFetchSessions = 1000
+	// maxSessionPartitions bounds what all fetch sessions remember together: some 200 bytes each.
+	maxSessionPartitions = 1 << 20
+)
+
 // handlers holds the handlers' dependencies, and what they keep between requests.
 type handlers struct {
 	Deps
+
+	sessions     *fetchsession.Cache
+	produceCalls sync.Pool
+	fetchCalls   sync.Pool
 }
 
 func newHandlers(d Deps) *handlers {
@@ -65,5 +89,16 @@ func newHandlers(d Deps) *handlers {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	return &handlers{Deps: d}
+	if d.FetchMaxBytes <= 0 {
+		d.FetchMaxBytes = defaultFetchMaxBytes
+	}
+	if d.FetchSessions == 0 {
+		d.FetchSessions = defaultFetchSessions
+	}
+	return &handlers{Deps: d, sessions: fetchsession.NewCache(fetchsession.Options{
+		Slots:         max(d.FetchSessions, 0),
+		EvictAfter:    fetchsession.DefaultEvictAfter,
+		MaxPartitions: maxSessionPartitions,
+		Random:        rand.Uint32,
+	})}
 }

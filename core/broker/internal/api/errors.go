@@ -7,8 +7,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/log"
+	"github.com/barnabas-mq/barnabas/core/log/producers"
+	"github.com/barnabas-mq/barnabas/core/record"
+)
+
+// Codes that mean that there is none, or that nobody knows better.
+const (
+	noError      int16 = 0
+	unknownError int16 = -1
 )
 
 // codes pairs what the rooms' errors say with what clients are told. The first that is in an error's chain counts, so
@@ -21,6 +32,45 @@ func codes() []struct {
 		err  error
 		code *kerr.Error
 	}{
+		{partition.ErrUnknownPartition, kerr.UnknownTopicOrPartition},
+		{partition.ErrUnknownTopicID, kerr.UnknownTopicID},
+		{partition.ErrInconsistentTopicID, kerr.InconsistentTopicID},
+		{partition.ErrNotLeader, kerr.NotLeaderForPartition},
+		{partition.ErrFencedLeaderEpoch, kerr.FencedLeaderEpoch},
+		{partition.ErrUnknownLeaderEpoch, kerr.UnknownLeaderEpoch},
+		{partition.ErrNotEnoughReplicas, kerr.NotEnoughReplicas},
+		{partition.ErrNotEnoughReplicasAfterAppend, kerr.NotEnoughReplicasAfterAppend},
+		{partition.ErrOffline, kerr.KafkaStorageError},
+		{partition.ErrOffsetNotAvailable, kerr.OffsetNotAvailable},
+		{partition.ErrUnsupportedTimestamp, kerr.UnsupportedVersion},
+		{partition.ErrOffsetOutOfRange, kerr.OffsetOutOfRange},
+		{partition.ErrPolicy, kerr.PolicyViolation},
+
+		{log.ErrOffsetOutOfRange, kerr.OffsetOutOfRange},
+		{log.ErrRecordListTooLarge, kerr.RecordListTooLarge},
+		{log.ErrStaleEpoch, kerr.NotLeaderForPartition},
+		{log.ErrClosed, kerr.NotLeaderForPartition},
+		{log.ErrFailed, kerr.KafkaStorageError},
+		{log.ErrCorrupt, kerr.CorruptMessage},
+
+		{producers.ErrOutOfOrder, kerr.OutOfOrderSequenceNumber},
+		{producers.ErrEpoch, kerr.InvalidProducerEpoch},
+		{producers.ErrTxnState, kerr.InvalidTxnState},
+		{producers.ErrCoordinatorFenced, kerr.TransactionCoordinatorFenced},
+
+		{record.ErrTooLarge, kerr.MessageTooLarge},
+		{record.ErrLargerThanSegment, kerr.RecordListTooLarge},
+		{record.ErrTimestamp, kerr.InvalidTimestamp},
+		{record.ErrUnsupportedCodec, kerr.UnsupportedCompressionType},
+		{record.ErrUnreadable, kerr.UnknownServerError},
+		{record.ErrInvalid, kerr.InvalidRecord},
+		{record.ErrCorrupt, kerr.CorruptMessage},
+		{record.ErrShort, kerr.CorruptMessage},
+
+		{fetchsession.ErrNotFound, kerr.FetchSessionIDNotFound},
+		{fetchsession.ErrEpoch, kerr.InvalidFetchSessionEpoch},
+		{fetchsession.ErrTopicIDs, kerr.FetchSessionTopicIDError},
+
 		{controller.ErrNotController, kerr.NotController},
 		{election.ErrStaleController, kerr.NotController},
 		{election.ErrUnknownTopic, kerr.UnknownTopicOrPartition},

@@ -17,6 +17,13 @@ func Handlers(d Deps) *Table {
 	h := newHandlers(d)
 	t := new(Table)
 	t.add(kmsg.ApiVersions, 0, 4, func(ctx context.Context, r *Request) Reply { return h.apiVersions(t, r) })
+	if d.Partitions != nil {
+		t.addRaw(kmsg.Produce, 0, 13, h.produce)
+		t.addRaw(kmsg.Fetch, 0, 18, h.fetch)
+		t.add(kmsg.ListOffsets, 0, 11, h.listOffsets)
+		t.add(kmsg.DeleteRecords, 0, 2, h.deleteRecords)
+		t.add(kmsg.OffsetForLeaderEpoch, 0, 4, h.offsetForLeaderEpoch)
+	}
 	if d.Cluster != nil {
 		t.add(kmsg.Metadata, 0, 13, h.metadata)
 		t.add(kmsg.CreateTopics, 0, 7, h.createTopics)

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"errors"
+	"runtime/debug"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
+	"github.com/barnabas-mq/barnabas/core/record"
+	"github.com/barnabas-mq/barnabas/core/storage"
+)
+
+var errNegativeLimit = errors.New("negative size limit")
+
+// forOldClients makes of a result what clients of the request's version can read, or an error. Versions 0 and 1 know message
+// format 0, versions 2 and 3 know format 1, and zstd came with version 10.
+func (x *fetchCall) forOldClients(t *fetchTarget, want *fetchsession.Partition) {
+	res := &t.result
+	if c := t.p.Log().Config().Compression; !c.Producer && c.Codec == record.Zstd {
+		x.cannotConvert(res, kerr.UnsupportedCompressionType)
+		return
+	}
+	if x.request.version >= 4 || res.view == nil || res.view.Len() == 0 {
+		return
+	}
+	if !x.h.downConversion(t.p.ID().Topic) {
+		x.cannotConvert(res, kerr.UnsupportedVersion)
+		return
+	}
+	var magic int8
+	if x.request.version >= 2 {
+		magic = 1
+	}
+	converted, err := x.convert(res.view, magic, want.Offset)
+	if err != nil {
+		x.cannotConvert(res, err)
+		return
+	}
+	res.view.Release()
+	res.view, res.converted = nil, converted
+}
+
+// downConversion says whether a topic may be served in an older message format: message.downconversion.enable.
+func (h *handlers) downConversion(topic string) bool {
+	return h.Cluster == nil || h.Cluster.Configs == nil || h.Cluster.Configs.TopicConfig(topic).MessageDownconversionEnable
+}
+
+// cannotConvert turns a result into an error; Kafka sends null records then.
+func (x *fetchCall) cannotConvert(res *fetchResult, err error) {
+	if res.view != nil {
+		res.view.Release()
+	}
+	*res = fetchResult{partition: res.partition, code: code(err), hw: -1, lastStable: -1, logStart: -1, hasAborted: true, nullRecords: true,
+		leader: -1, leaderEpoch: -1}
+}
+
+// convert writes the records of a view in an older message format.
+func (x *fetchCall) convert(v storage.View, magic int8, offset int64) ([]byte, error) {
+	// The view may be a map of a file that somebody else cuts: reading it must not kill the process. The panic it gives instead
+	// closes the connection.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	b, err := v.Bytes(x.scratch)
+	if err != nil {
+		return nil, err
+	}
+	if v.Mapped() == nil && cap(b) <= 1<<20 {
+		x.scratch = b[:0]
+	}
+	return record.DownConvert(nil, b, magic, offset, x.h.Codecs, record.DefaultPayloadLimit)
+}
