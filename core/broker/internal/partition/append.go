@@ -126,11 +126,10 @@ func (p *Partition) committedAfterFlush(a Appended, acks int16, f func(error)) (
 func (p *Partition) register(a Appended, f func(error)) (bool, error, func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := waiter{offset: a.LastOffset + 1, epoch: a.LeaderEpoch, f: f}
-	if done, err := p.answer(&w); done {
+	if done, err := p.answer(a.LastOffset+1, a.LeaderEpoch); done {
 		return true, err, nil
 	}
-	w.id = new(byte)
-	p.waiting = append(p.waiting, w)
-	return false, nil, func() bool { return p.withdraw(w.id) }
+	id := new(byte)
+	p.waiting = append(p.waiting, waiter{id: id, offset: a.LastOffset + 1, epoch: a.LeaderEpoch, f: f})
+	return false, nil, func() bool { return p.withdraw(id) }
 }

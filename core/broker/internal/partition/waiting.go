@@ -24,17 +24,18 @@ func (c callbacks) call() {
 	}
 }
 
-// answer says whether w's wait is over, and how it ended. Called with mu held.
-func (p *Partition) answer(w *waiter) (done bool, err error) {
+// answer says whether a wait for the high watermark to reach offset under a leader epoch is over, and how it ended. Called
+// with mu held.
+func (p *Partition) answer(offset int64, epoch int32) (done bool, err error) {
 	v := p.view.Load()
 	switch {
 	case v.removed:
 		return true, ErrUnknownPartition
 	case v.offline != nil:
 		return true, ErrOffline
-	case v.role != RoleLeader || v.epoch != w.epoch:
+	case v.role != RoleLeader || v.epoch != epoch:
 		return true, ErrNotLeader
-	case p.state.hw < w.offset:
+	case p.state.hw < offset:
 		return false, nil
 	case v.underMin:
 		return true, ErrNotEnoughReplicasAfterAppend
@@ -49,7 +50,7 @@ func (p *Partition) settle(err error) (done callbacks) {
 	for _, w := range p.waiting {
 		if err != nil {
 			done = append(done, callback{w.f, err})
-		} else if over, result := p.answer(&w); over {
+		} else if over, result := p.answer(w.offset, w.epoch); over {
 			done = append(done, callback{w.f, result})
 		} else {
 			rest = append(rest, w)
