@@ -40,12 +40,12 @@ func newComponents() (components, error) {
 	c.storage, errs[0] = plugin.NewRegistry("storage",
 		storagemmap.NewFactory(), storagesendfile.NewFactory())
 	c.election, errs[1] = plugin.NewRegistry("election",
-		standalone.Factory())
+		standalone.NewFactory())
 	c.partitioner, errs[2] = plugin.NewRegistry("partitioner",
-		murmur2.Factory(), roundrobin.Factory())
+		murmur2.NewFactory(), roundrobin.NewFactory())
 	c.compression, errs[3] = plugin.NewRegistry("compression",
 		gzip.NewFactory(), snappy.NewFactory(), lz4.NewFactory(), zstd.NewFactory())
 	c.offsets, errs[4] = plugin.NewRegistry("offsets",
-		topic.Factory(), memory.Factory())
+		topic.NewFactory(), memory.NewFactory())
 	return c, errors.Join(errs[:]...)
 }

@@ -36,8 +36,8 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Factory makes the coordination named "standalone".
-func Factory() election.Factory {
+// NewFactory makes the coordination named "standalone".
+func NewFactory() election.Factory {
 	return plugin.NewFactory("standalone", "one broker alone; what a cluster would agree on is kept in one local file", DefaultOptions, New)
 }
 

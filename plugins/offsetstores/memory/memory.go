@@ -16,8 +16,8 @@ import (
 // Options are the options of the plug-in: it has none.
 type Options struct{}
 
-// Factory makes the store from the YAML file.
-func Factory() offsets.Factory {
+// NewFactory makes the store from the YAML file.
+func NewFactory() offsets.Factory {
 	return plugin.NewFactory("memory", "in memory only: committed offsets and groups are forgotten when the broker stops",
 		func() Options { return Options{} },
 		func(Options, offsets.Settings) (offsets.Store, error) { return New(), nil })

@@ -21,7 +21,7 @@ func TestSuite(t *testing.T) {
 }
 
 func TestFactory(t *testing.T) {
-	f := memory.Factory()
+	f := memory.NewFactory()
 	require.Equal(t, "memory", f.Name())
 	s, err := f.New(config.Empty("offsets.memory"), offsets.Settings{})
 	require.NoError(t, err)

@@ -20,8 +20,8 @@ const Name = "__consumer_offsets"
 // (offsets.topic.num.partitions, offsets.topic.replication.factor, offsets.topic.segment.bytes).
 type Options struct{}
 
-// Factory makes the store from the YAML file.
-func Factory() offsets.Factory {
+// NewFactory makes the store from the YAML file.
+func NewFactory() offsets.Factory {
 	return plugin.NewFactory("topic", "in the compacted topic __consumer_offsets, in Kafka's own record formats",
 		func() Options { return Options{} },
 		func(_ Options, s offsets.Settings) (offsets.Store, error) { return New(s) })

@@ -30,7 +30,7 @@ func TestSuite(t *testing.T) {
 }
 
 func TestFactory(t *testing.T) {
-	f := topic.Factory()
+	f := topic.NewFactory()
 	require.Equal(t, "topic", f.Name())
 	_, err := f.New(config.Empty("offsets.topic"), offsets.Settings{})
 	require.ErrorContains(t, err, "needs the log")

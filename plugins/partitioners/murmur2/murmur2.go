@@ -15,8 +15,8 @@ import (
 // Options are the options of the plug-in: it has none.
 type Options struct{}
 
-// Factory makes the partitioner from the YAML file.
-func Factory() partitioner.Factory {
+// NewFactory makes the partitioner from the YAML file.
+func NewFactory() partitioner.Factory {
 	return plugin.NewFactory("murmur2", "by the key's murmur2 hash, as Kafka's Java clients do; without a key evenly, batch by batch",
 		func() Options { return Options{} },
 		func(Options, partitioner.Settings) (partitioner.Partitioner, error) { return New(), nil })

@@ -14,8 +14,8 @@ import (
 // Options are the options of the plug-in: it has none.
 type Options struct{}
 
-// Factory makes the partitioner from the YAML file.
-func Factory() partitioner.Factory {
+// NewFactory makes the partitioner from the YAML file.
+func NewFactory() partitioner.Factory {
 	return plugin.NewFactory("roundrobin", "one record to each partition in turn, whatever its key",
 		func() Options { return Options{} },
 		func(Options, partitioner.Settings) (partitioner.Partitioner, error) { return New(), nil })
