@@ -10,7 +10,8 @@ import (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Batch is one whole format 2 batch, in place: a slice of the bytes it was
-// found in. Batches come from [Next] and [All], which make sure
+// found in. Batches come from [Next], [All], a [Builder] or a [Validator], which
+// make sure
 // that the header is one that ParseHeader accepts and that len(b) is the
 // header's Size.
 type Batch []byte

@@ -37,6 +37,25 @@ type Options struct {
 	LastOffset *int64
 }
 
+// OptionsOf returns the options of a batch that keeps everything of the batch
+// with header h but its records: compaction builds anew what it thins out.
+func OptionsOf(h Header) Options {
+	o := Options{BaseOffset: h.BaseOffset, LeaderEpoch: h.LeaderEpoch, Codec: h.Attributes.Codec(),
+		Transactional: h.Attributes.Transactional(), Control: h.Attributes.Control()}
+	if h.ProducerID != NoProducerID || h.ProducerEpoch != NoProducerEpoch || h.BaseSequence != NoSequence {
+		o.Producer = &Producer{h.ProducerID, h.ProducerEpoch, h.BaseSequence}
+	}
+	if h.Attributes.LogAppendTime() {
+		o.AppendTime = &h.MaxTimestamp
+	}
+	if h.Attributes.DeleteHorizon() {
+		o.DeleteHorizon = &h.BaseTimestamp
+	}
+	last := h.LastOffset()
+	o.LastOffset = &last
+	return o
+}
+
 // Builder encodes records into one batch. It is used by one goroutine at a
 // time, for any number of batches: Reset, Append…, Build. Its memory is reused.
 type Builder struct {

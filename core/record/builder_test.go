@@ -70,6 +70,34 @@ func TestBuilderOptions(t *testing.T) {
 	require.Equal(t, `{1000 @1600000000000 "k0"="a"}{1001 @1600000000001 "k1"="b"}`, text(t, out))
 }
 
+func TestOptionsOfKeepsTheHeader(t *testing.T) {
+	horizon, appended, last := int64(77), int64(99), int64(1009)
+	for _, o := range []Options{
+		{},
+		{BaseOffset: 1000, LastOffset: &last, LeaderEpoch: 4, Codec: Gzip},
+		{BaseOffset: 1000, Producer: &Producer{ID: 5, Epoch: 6, Sequence: 7}, Transactional: true, DeleteHorizon: &horizon},
+		{BaseOffset: 1000, AppendTime: &appended, Codec: Snappy},
+	} {
+		old := Batch(build(t, o, "a", "b", "c"))
+		b := NewBuilder(OptionsOf(old.Header()))
+		for r, err := range old.Each(testCodecs{}, DefaultPayloadLimit) {
+			require.NoError(t, err)
+			if string(r.Value) != "b" {
+				require.NoError(t, b.Append(r))
+			}
+		}
+		out, err := b.Build(nil, testCodecs{})
+		require.NoError(t, err)
+		want, got := old.Header(), Batch(out).Header()
+		if o.AppendTime != nil {
+			want.BaseTimestamp = *o.AppendTime // the only time that its readers see
+		}
+		want.Count, want.Length, want.CRC = 2, got.Length, got.CRC
+		require.Equal(t, want, got)
+		require.NotContains(t, text(t, out), `"b"`)
+	}
+}
+
 func TestBuilderRefuses(t *testing.T) {
 	b := NewBuilder(Options{BaseOffset: 10})
 	_, err := b.Build(nil, nil)

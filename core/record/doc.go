@@ -8,7 +8,13 @@
 // says otherwise, and the input may come from anybody: truncated batches,
 // lengths that lie and hostile varints end in [ErrCorrupt] or [ErrShort].
 //
-// Compression is not this package's business. Nor are offsets of a log,
+// Three kinds of readers need it. The log walks, checks and stamps batches
+// ([Next], [All], [CheckCRC], [SetBaseOffset]). A leader asks a [Validator] what
+// to make of the bytes of a producer. And whoever has records instead of bytes
+// uses [Iterate] and [Builder]: compaction, the offsets topic, the command line.
+//
+// Compression is not this package's business: what it needs of it is the
+// interface [Codecs], which the caller fills. Nor are the offsets of a log,
 // producer state, or Kafka's numeric error codes; the broker maps the errors
 // defined here to those.
 package record

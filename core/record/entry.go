@@ -1,6 +1,10 @@
 package record
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
 
 // entry is a batch of format 2 or a message of format 0 or 1, whole: offset,
 // length, and what the length counts.
@@ -16,14 +20,18 @@ const (
 
 // nextAny splits the first batch or message off a set of any format, as
 // Kafka's ByteBufferLogInputStream does: nil when b ends before it is
-// complete, ErrCorrupt for a length or magic byte that no format has.
+// complete, ErrCorrupt for a length or magic byte that no format has, and
+// ErrUnreadable for a length that overflows.
 func nextAny(b []byte) (first entry, rest []byte, err error) {
 	if len(b) < LogOverhead {
 		return nil, nil, nil
 	}
 	length := int32(binary.BigEndian.Uint32(b[atLength:]))
-	if length < minLegacySize {
+	switch {
+	case length < minLegacySize:
 		return nil, nil, corrupt("message length %d", length)
+	case length > math.MaxInt32-LogOverhead:
+		return nil, nil, fmt.Errorf("%w: message length %d", ErrUnreadable, length)
 	}
 	if len(b) < magicEnd {
 		return nil, nil, nil

@@ -27,8 +27,8 @@ var (
 	ErrInvalid = fmt.Errorf("%w: invalid record", ErrCorrupt)
 
 	// ErrUnreadable: the records are compressed with a codec that does not
-	// exist or is not there, or do not decompress. An ErrCorrupt, too. Kafka
-	// answers UNKNOWN_SERVER_ERROR, which, unlike CORRUPT_MESSAGE, does not
+	// exist or is not there, or do not decompress, or the length of the batch
+	// overflows. An ErrCorrupt, too. Kafka answers UNKNOWN_SERVER_ERROR, which, unlike CORRUPT_MESSAGE, does not
 	// make a producer send the same bytes again and again.
 	ErrUnreadable = fmt.Errorf("%w: unreadable records", ErrCorrupt)
 

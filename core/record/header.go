@@ -1,6 +1,9 @@
 package record
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 const (
 	// HeaderSize is the number of bytes of a format 2 batch before its records.
@@ -128,6 +131,8 @@ func ParseHeader(b []byte) (Header, error) {
 		return Header{}, corrupt("magic byte %d", h.Magic)
 	case h.Length < HeaderSize-LogOverhead:
 		return Header{}, corrupt("batch length %d is less than a header", h.Length)
+	case h.Length > math.MaxInt32-LogOverhead:
+		return Header{}, corrupt("batch length %d is more than a batch can have", h.Length)
 	}
 	return h, nil
 }

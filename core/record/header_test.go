@@ -57,6 +57,7 @@ func TestParseHeaderRefuses(t *testing.T) {
 		{"format 3", with(atMagic, 3), ErrCorrupt},
 		{"format -1", with(atMagic, 0xff), ErrCorrupt},
 		{"length less than a header", with(atLength, 0, 0, 0, HeaderSize-LogOverhead-1), ErrCorrupt},
+		{"largest length", with(atLength, 0x7f, 0xff, 0xff, 0xff), ErrCorrupt},
 		{"negative length", with(atLength, 0xff), ErrCorrupt},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -185,6 +185,7 @@ func (v *Validator) release(s *scratch) {
 	if cap(s.builder.payload) > maxPooled {
 		s.builder.payload = nil
 	}
+	s.builder.o = Options{} // it points to the caller's rules
 	v.scratch.Put(s)
 }
 
@@ -256,10 +257,8 @@ func (v *Validator) recompress(s *scratch, h Header, payload []byte, target Code
 
 // rebuild is recompress for records that have to be encoded anew.
 func (v *Validator) rebuild(s *scratch, h Header, payload []byte, target Codec, r *Rules) (Result, error) {
-	o := Options{Codec: target, Transactional: h.Attributes.Transactional(), Control: h.Attributes.Control()}
-	if h.ProducerID != NoProducerID || h.ProducerEpoch != NoProducerEpoch || h.BaseSequence != NoSequence {
-		o.Producer = &Producer{h.ProducerID, h.ProducerEpoch, h.BaseSequence}
-	}
+	o := OptionsOf(h)
+	o.BaseOffset, o.Codec, o.AppendTime, o.DeleteHorizon, o.LastOffset = 0, target, nil, nil, nil
 	s.start(o, r)
 	h.Attributes &^= AttrLogAppendTime // see walk
 	for it := Iterate(h, payload); it.Next(); {

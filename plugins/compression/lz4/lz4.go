@@ -111,8 +111,8 @@ func (c *Codec) CompressLevel(dst, src []byte, level int) ([]byte, error) {
 	if err := checkLevel(level); err != nil {
 		return dst, err
 	}
-	compress, done := c.compressor(level)
-	defer done()
+	z, pool := c.compressor(level)
+	defer pool.Put(z)
 	out := append(dst, frameHeader...)
 	for len(src) > 0 {
 		block := src[:min(len(src), blockSize)]
@@ -120,26 +120,32 @@ func (c *Codec) CompressLevel(dst, src []byte, level int) ([]byte, error) {
 		out = slices.Grow(out, 4+len(block))
 		at := len(out)
 		// With no more room than the block itself has, the library says 0 for what does not get smaller.
-		n, err := compress(block, out[at+4:at+4+len(block)])
+		n, err := z.CompressBlock(block, out[at+4:at+4+len(block)])
+		length := uint32(n)
 		if err != nil || n == 0 || n >= len(block) {
-			n = copy(out[at+4:at+4+len(block)], block) | stored
+			n = copy(out[at+4:at+4+len(block)], block)
+			length = uint32(n) | stored
 		}
-		binary.LittleEndian.PutUint32(out[at:at+4], uint32(n))
-		out = out[:at+4+n&^stored]
+		binary.LittleEndian.PutUint32(out[at:at+4], length)
+		out = out[:at+4+n]
 	}
 	return binary.LittleEndian.AppendUint32(out, endMark), nil
 }
 
-// compressor takes a block compressor for the level out of its pool; done gives it back.
-func (c *Codec) compressor(level int) (compress func(src, dst []byte) (int, error), done func()) {
+// compressor is what the library has for either kind of level.
+type compressor interface {
+	CompressBlock(src, dst []byte) (int, error)
+}
+
+// compressor takes the compressor of a level out of its pool, which is returned, too.
+func (c *Codec) compressor(level int) (compressor, *sync.Pool) {
 	if level == defaultLevel {
-		z := c.fast.Get().(*lz4.Compressor)
-		return z.CompressBlock, func() { c.fast.Put(z) }
+		return c.fast.Get().(*lz4.Compressor), &c.fast
 	}
 	z := c.high.Get().(*lz4.CompressorHC)
 	// The library's levels 1 to 9 are powers of two from 1<<9 on.
 	z.Level = lz4.CompressionLevel(1 << (8 + min(level, 9)))
-	return z.CompressBlock, func() { c.high.Put(z) }
+	return z, &c.high
 }
 
 // Decompress implements compression.Codec.

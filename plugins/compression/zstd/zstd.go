@@ -29,6 +29,8 @@ const (
 	window = 1 << 20
 	// maxWindow is the largest window that is read: what the zstd library itself takes by default.
 	maxWindow = 128 << 20
+	// minBound is the least output that a decoder is bounded to, so that small limits need no decoder of their own.
+	minBound = 1 << 20
 	// firstRoom is the least room that is made for what comes out of a block.
 	firstRoom = 16 << 10
 	// plausible is how much more than the block's size is believed to come out, before it does.
@@ -64,13 +66,19 @@ func NewFactory() compression.Factory {
 		func(o Options, _ compression.Settings) (compression.Codec, error) { return New(o) })
 }
 
-// Codec is the zstd codec. Encoders and decoder make their working memory when first used, for at most as many calls at a
-// time as there are processors; others wait.
+// Codec is the zstd codec. Encoders make their working memory when first used, for at most as many calls at a time as there
+// are processors; others wait. Decoders are pooled; one is taken for each call.
 type Codec struct {
 	compression.Gate
 	level    int
 	encoders [zstd.SpeedBestCompression + 1]encoder // by the library's level
-	decoder  *zstd.Decoder
+	decoders sync.Pool                              // of *decoder
+}
+
+// decoder is a decoder and what bounds its output: the library knows no bound for a single call.
+type decoder struct {
+	z     *zstd.Decoder
+	bound int
 }
 
 // encoder is made when first used.
@@ -85,15 +93,7 @@ func New(o Options) (*Codec, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := zstd.NewReader(nil,
-		zstd.WithDecoderConcurrency(runtime.GOMAXPROCS(0)),
-		zstd.WithDecoderMaxWindow(maxWindow),
-		zstd.WithDecodeAllCapLimit(true),
-		zstd.WithDecoderLowmem(true))
-	if err != nil {
-		return nil, fmt.Errorf("zstd: %w", err)
-	}
-	return &Codec{level: o.Level, decoder: d}, nil
+	return &Codec{level: o.Level}, nil
 }
 
 // ID is record.Zstd.
@@ -135,24 +135,55 @@ func (c *Codec) Decompress(dst, src []byte, limit int) ([]byte, error) {
 	if err := c.Check(); err != nil {
 		return dst, err
 	}
-	room := min(limit, max(firstRoom, c.expected(src)))
-	out := dst
-	for {
-		// The library decodes into the capacity it is given and no further, so it is given more by and by: a few bytes can
-		// claim, and make, a lot of output.
-		out = slices.Grow(out[:len(dst)], room)
-		room = min(limit, max(room, cap(out)-len(dst)))
-		made, err := c.decoder.DecodeAll(src, out[:len(dst):len(dst)+room])
-		switch {
-		case err == nil:
-			return made, nil
-		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
-			return dst, fmt.Errorf("zstd: %w: %w", compression.ErrCorrupt, err)
-		case room >= limit:
-			return dst, fmt.Errorf("zstd: %w: %d bytes", compression.ErrTooLarge, limit)
-		}
-		room = min(limit, 2*room)
+	out := slices.Grow(dst, min(limit, max(firstRoom, c.expected(src))))
+	made, err := c.decode(src, out[len(dst):len(dst)], limit)
+	switch {
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded) || err == nil && len(made) > limit:
+		return dst, fmt.Errorf("zstd: %w: %d bytes", compression.ErrTooLarge, limit)
+	case err != nil:
+		return dst, fmt.Errorf("zstd: %w: %w", compression.ErrCorrupt, err)
+	case len(made) == 0:
+		return dst, nil
+	case len(made) <= cap(out)-len(dst) && &made[0] == &out[:len(dst)+1][len(dst)]:
+		return out[:len(dst)+len(made)], nil
 	}
+	return append(dst, made...), nil // the room did not suffice
+}
+
+// decode decodes src into room, or more memory. What it makes is bounded by limit or by the window that src asks for,
+// whichever is more: the library refuses a frame whose window, not only whose contents, is larger than its bound.
+func (c *Codec) decode(src, room []byte, limit int) ([]byte, error) {
+	bound := max(limit, minBound)
+	for {
+		d, err := c.bounded(bound)
+		if err != nil {
+			return nil, err
+		}
+		made, err := d.z.DecodeAll(src, room)
+		c.decoders.Put(d)
+		if !errors.Is(err, zstd.ErrWindowSizeExceeded) || bound >= maxWindow {
+			return made, err
+		}
+		bound = maxWindow
+	}
+}
+
+// bounded takes a decoder out of the pool that makes no more than bound bytes of a block, or little more.
+func (c *Codec) bounded(bound int) (*decoder, error) {
+	d, _ := c.decoders.Get().(*decoder)
+	if d != nil && d.bound == bound {
+		return d, nil
+	}
+	if d != nil {
+		d.bound = bound
+		return d, d.z.ResetWithOptions(nil, zstd.WithDecoderMaxMemory(uint64(bound)))
+	}
+	z, err := zstd.NewReader(nil,
+		zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxWindow(maxWindow),
+		zstd.WithDecoderMaxMemory(uint64(bound)),
+		zstd.WithDecoderLowmem(true))
+	return &decoder{z, bound}, err
 }
 
 // expected guesses how much will come out of src: what its first frame claims, where that is plausible.

@@ -68,7 +68,7 @@ func (r *restored) set(tp TopicPartition, o *offsets.Offset) {
 func (r *restored) gone() bool { return r.meta == nil && len(r.offsets) == 0 && len(r.txn) == 0 }
 
 // restore makes the group: stable when it has members, whose sessions begin now, else empty.
-func (r *restored) restore(id string, cfg *Config, now time.Time) (*Group, Effects) {
+func (r *restored) restore(id string, cfg *Config, now time.Time) *Group {
 	g := NewGroup(id, cfg, now)
 	g.since = offsets.None
 	g.offsets = r.offsets
@@ -90,7 +90,8 @@ func (r *restored) restore(id string, cfg *Config, now time.Time) (*Group, Effec
 	if r.meta != nil {
 		g.resume(r.meta)
 	}
-	return g, g.end()
+	g.out = Effects{} // nobody waits yet
+	return g
 }
 
 // resume takes over a group's own record.
