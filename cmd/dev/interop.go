@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/barnabas-mq/barnabas/cmd/dev/interop"
+	"github.com/barnabas-mq/barnabas/cmd/dev/target"
+)
+
+func (d *dev) interopCommand() *cobra.Command {
+	var f brokerFlags
+	var clients []string
+	c := &cobra.Command{
+		Use:   "interop",
+		Short: "Check a broker with real Kafka clients and Kafka's own tools",
+		Long:  "Check a broker with real Kafka clients and Kafka's own tools.\n\nClients: " + strings.Join(interop.Names(d.env, d.tools), ", "),
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return d.interop(c.Context(), f, clients)
+		},
+	}
+	f.add(c)
+	c.Flags().StringSliceVar(&clients, "client", nil, "only this client (more than one: comma separated)")
+	return c
+}
+
+// interop runs the suite once a broker and ends with one line of counts over all of them.
+func (d *dev) interop(ctx context.Context, f brokerFlags, clients []string) error {
+	runner := interop.Runner{Env: d.env, Tools: d.tools, Only: clients}
+	passed, failed := 0, 0
+	err := d.each(ctx, f, func(ctx context.Context, t *target.Target) error {
+		report, err := runner.Run(ctx, t)
+		if err != nil {
+			return err
+		}
+		d.env.Print(report.String())
+		p, n := report.Counts()
+		passed, failed = passed+p, failed+n
+		if n > 0 {
+			return fmt.Errorf("%d of %d checks failed", n, p+n)
+		}
+		return nil
+	})
+	d.env.Print(fmt.Sprintf("\n%d passed, %d failed\n", passed, failed))
+	return err
+}

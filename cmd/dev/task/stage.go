@@ -1,0 +1,73 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+// Stage is a part of a test run that can be chosen by name.
+type Stage struct {
+	Name  string
+	About string // one line for the help text
+	Run   func(context.Context) error
+}
+
+// Pick returns the stages with the given names, in the order of stages; no name means all.
+func Pick(stages []Stage, names []string) ([]Stage, error) {
+	if len(names) == 0 {
+		return stages, nil
+	}
+	known := make([]string, len(stages))
+	for i, s := range stages {
+		known[i] = s.Name
+	}
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			return nil, fmt.Errorf("no stage %q; there are %s", n, strings.Join(known, ", "))
+		}
+	}
+	var picked []Stage
+	for _, s := range stages {
+		if slices.Contains(names, s.Name) {
+			picked = append(picked, s)
+		}
+	}
+	return picked, nil
+}
+
+// RunStages runs one stage after the other, the later ones also after a failure, and ends with a table. The error says
+// how many failed.
+func (e *Env) RunStages(ctx context.Context, stages []Stage) error {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"stage", "result", "seconds"})
+	failed := 0
+	begin := time.Now()
+	for _, s := range stages {
+		if ctx.Err() != nil {
+			break
+		}
+		e.Say("== %s: %s", s.Name, s.About)
+		start := time.Now()
+		result := "ok"
+		if err := s.Run(ctx); err != nil {
+			failed++
+			result = "FAILED"
+			e.Print(fmt.Sprintf("\n%s FAILED: %v\n\n", s.Name, err))
+		}
+		t.AppendRow(table.Row{s.Name, result, fmt.Sprintf("%.1f", time.Since(start).Seconds())})
+	}
+	t.AppendFooter(table.Row{"", fmt.Sprintf("%d failed", failed), fmt.Sprintf("%.1f", time.Since(begin).Seconds())})
+	e.Print("\n" + t.Render() + "\n")
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d stages failed", failed, len(stages))
+	}
+	return nil
+}
