@@ -17,7 +17,7 @@ import (
 )
 
 // roleTimeout bounds a whole role; each check within has a shorter limit of its own.
-const roleTimeout = 6 * time.Minute
+const roleTimeout = 5 * time.Minute
 
 // maxLine bounds a line of a program's output.
 const maxLine = 1 << 20

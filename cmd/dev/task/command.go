@@ -22,11 +22,12 @@ type Command struct {
 	Env    []string  // NAME=value, beside this process's own environment
 	Args   []string  // the program and its arguments
 	Stdin  io.Reader // nil is an empty input
-	Stdout io.Writer // beside the kept tail; nil shows nothing
-	Stderr io.Writer // beside the kept tail; nil shows nothing
+	Stdout io.Writer // nil keeps the end of it, for the error
+	Stderr io.Writer // nil keeps the end of it, for the error
 }
 
-// Run runs c to its end. An error shows the end of what the program printed. When ctx ends, the program and all that it
+// Run runs c to its end. An error shows the end of what the program printed and
+// nobody took. When ctx ends, the program and all that it
 // started are killed.
 func (e *Env) Run(ctx context.Context, c Command) error {
 	tail := &Tail{Max: tailBytes}
@@ -38,10 +39,10 @@ func (e *Env) Run(ctx context.Context, c Command) error {
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = io.Writer(tail), io.Writer(tail)
 	if c.Stdout != nil {
-		cmd.Stdout = io.MultiWriter(c.Stdout, tail)
+		cmd.Stdout = c.Stdout
 	}
 	if c.Stderr != nil {
-		cmd.Stderr = io.MultiWriter(c.Stderr, tail)
+		cmd.Stderr = c.Stderr
 	}
 	OwnGroup(cmd)
 	if err := cmd.Run(); err != nil {

@@ -16,8 +16,8 @@ type checker struct {
 	out    *Lines
 }
 
-// check runs f under a deadline and reports it.
-func (c *checker) check(ctx context.Context, name string, f func(context.Context) error) {
+// check runs f under a deadline, reports it and returns whether it went well.
+func (c *checker) check(ctx context.Context, name string, f func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	r := Result{Client: c.args.Client, Version: c.client.Version(), Check: name, OK: true}
@@ -25,6 +25,7 @@ func (c *checker) check(ctx context.Context, name string, f func(context.Context
 		r.OK, r.Detail = false, err.Error()
 	}
 	c.out.Put(r)
+	return r.OK
 }
 
 func (c *checker) topic(name string) string { return c.args.Prefix + "-" + name }
@@ -36,8 +37,11 @@ func (c *checker) checks(ctx context.Context) {
 	}
 	for _, codec := range c.args.Codecs {
 		topic := c.topic(codec)
-		c.check(ctx, "produce "+codec, func(ctx context.Context) error { return c.produce(ctx, topic, codec) })
+		wrote := c.check(ctx, "produce "+codec, func(ctx context.Context) error { return c.produce(ctx, topic, codec) })
 		c.check(ctx, "consume from start "+codec, func(ctx context.Context) error {
+			if !wrote {
+				return errors.New("could not be written")
+			}
 			records, err := c.client.Consume(ctx, topic, FromStart, len(c.files))
 			if err != nil {
 				return err

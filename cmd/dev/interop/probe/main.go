@@ -11,7 +11,7 @@ import (
 )
 
 // How long one check may take, with two busy cores and several clients at once in mind.
-const checkTimeout = 90 * time.Second
+const checkTimeout = 40 * time.Second
 
 // Main is the whole of a Go client program: it plays the role that the flags ask for and returns the exit code, 0
 // when the role was played (checks may have failed: their lines say so) and 2 when it could not be.

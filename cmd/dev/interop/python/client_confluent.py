@@ -21,14 +21,16 @@ class Client:
         return AdminClient(dict(self.base))
 
     def create_topic(self, topic, partitions):
-        for f in self.admin().create_topics([NewTopic(topic, partitions, 1)]).values():
+        a = self.admin()  # held until the answers are there: without it they are cancelled
+        for f in a.create_topics([NewTopic(topic, partitions, 1)]).values():
             f.result(30)
 
     def partitions(self, topic):
         return len(self.admin().list_topics(topic, timeout=30).topics[topic].partitions)
 
     def delete_topic(self, topic):
-        for f in self.admin().delete_topics([topic]).values():
+        a = self.admin()
+        for f in a.delete_topics([topic]).values():
             f.result(30)
 
     def produce(self, topic, codec, texts):
@@ -41,7 +43,9 @@ class Client:
 
         p = Producer({**self.base, "compression.codec": codec, "enable.idempotence": True, "linger.ms": 5})
         for t in texts:
-            p.produce(topic, t.value, t.name, 0, delivered, t.time, {probe.HEADER: t.sum})
+            p.produce(
+                topic, t.value, t.name, partition=0, on_delivery=delivered, timestamp=t.time, headers={probe.HEADER: t.sum}
+            )
             p.poll(0)
         p.flush(probe.LIMIT)
         if offsets != list(range(len(texts))):

@@ -26,7 +26,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** The checks that one client makes alone, and the reading of what others wrote. */
 final class Checks {
-    private static final long LIMIT_MS = 90_000;
+    private static final long LIMIT_MS = 40_000;
 
     private final String bootstrap;
     private final String prefix;
@@ -46,8 +46,13 @@ final class Checks {
         report.check("delete", this::delete);
         for (String codec : codecs) {
             String topic = prefix + "-" + codec;
-            report.check("produce " + codec, () -> produce(topic, codec));
-            report.check("consume from start " + codec, () -> corpus.compare(0, corpus.size(), consume(topic, 0, corpus.size()), true));
+            boolean wrote = report.check("produce " + codec, () -> produce(topic, codec));
+            report.check("consume from start " + codec, () -> {
+                if (!wrote) {
+                    throw new AssertionError("could not be written");
+                }
+                corpus.compare(0, corpus.size(), consume(topic, 0, corpus.size()), true);
+            });
         }
         report.check("consume from end", this::consumeEnd);
         report.check("consume by timestamp", () -> consumeTime(main));
@@ -64,6 +69,7 @@ final class Checks {
     private Properties base() {
         Properties p = new Properties();
         p.put("bootstrap.servers", bootstrap);
+        p.put("request.timeout.ms", "20000");
         return p;
     }
 
@@ -131,6 +137,7 @@ final class Checks {
         p.put("acks", "all");
         p.put("enable.idempotence", "true");
         p.put("linger.ms", "5");
+        p.put("delivery.timeout.ms", "30000");
         p.put("batch.size", "262144");
         return new KafkaProducer<>(p);
     }

@@ -14,8 +14,8 @@ final class Report {
         void run() throws Exception;
     }
 
-    /** Runs a check and reports how it went. */
-    void check(String name, Check check) {
+    /** Runs a check, reports how it went and returns whether it went well. */
+    boolean check(String name, Check check) {
         String detail = null;
         try {
             check.run();
@@ -27,6 +27,7 @@ final class Report {
         }
         line("{\"client\":" + quote(client) + ",\"version\":" + quote(version) + ",\"check\":" + quote(name)
             + ",\"ok\":" + (detail == null) + (detail == null ? "" : ",\"detail\":" + quote(detail)) + "}");
+        return detail == null;
     }
 
     static synchronized void line(String json) {
