@@ -67,7 +67,7 @@ func (i installer) java(name, pom string) func(context.Context) (command, error)
 		if err != nil {
 			return command{}, err
 		}
-		sources, err := filepath.Glob(i.dir("java", "client", "*.java"))
+		sources, err := i.javaSources("client")
 		if err != nil {
 			return command{}, err
 		}
@@ -78,6 +78,12 @@ func (i installer) java(name, pom string) func(context.Context) (command, error)
 		cp := classes + string(os.PathListSeparator) + filepath.Join(lib, "*")
 		return command{args: append(lightJVM(), "-cp", cp, "client.Main")}, nil
 	}
+}
+
+// javaSources are the sources of one Java program, with what all of them share.
+func (i installer) javaSources(program string) ([]string, error) {
+	own, err := filepath.Glob(i.dir("java", program, "*.java"))
+	return append(own, i.dir("java", "report", "Report.java")), err
 }
 
 func (i installer) python(program string) func(context.Context) (command, error) {

@@ -42,7 +42,7 @@ func installKafkaTools(ctx context.Context, e *task.Env, t *tools.Tools) (*kafka
 	if err != nil {
 		return nil, err
 	}
-	sources, err := filepath.Glob(installer{env: e}.dir("java", "tools", "*.java"))
+	sources, err := installer{env: e}.javaSources("tools")
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func (k *kafkaTools) play(ctx context.Context, bootstrap, prefix, corpus string)
 	return k.installed.play(ctx, k.runEnv, args, toolChecks())
 }
 
-// dump runs dump-log over every segment below data. The broker must not be running: what counts is what it leaves.
-func (k *kafkaTools) dump(ctx context.Context, data string) ([]probe.Result, error) {
+// dump runs dump-log over every segment below data; prefix is the one that play had. The broker must not be running: what counts is what it leaves.
+func (k *kafkaTools) dump(ctx context.Context, data, prefix string) ([]probe.Result, error) {
 	list, cleanup, err := segmentList(data)
 	if err != nil {
 		return nil, err
 	}
 	defer cleanup()
-	args := probe.Args{Role: "dump", Bootstrap: "none", Corpus: list}
+	args := probe.Args{Role: "dump", Bootstrap: "none", Prefix: prefix, Corpus: list}
 	return k.installed.play(ctx, k.runEnv, args, dumpChecks()), nil
 }
 

@@ -134,7 +134,7 @@ func (u *run) all(ctx context.Context, clients []installed, kafka *kafkaTools) e
 		u.add("broker", []probe.Result{{Client: u.target.Name, Check: "stop", Detail: err.Error()}})
 	}
 	if kafka != nil && u.target.Data != "" {
-		results, err := kafka.dump(ctx, u.target.Data)
+		results, err := kafka.dump(ctx, u.target.Data, u.prefix+"-tools")
 		if err != nil {
 			return err
 		}

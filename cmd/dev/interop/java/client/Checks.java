@@ -24,6 +24,8 @@ import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
+import report.Report;
+
 /** The checks that one client makes alone, and the reading of what others wrote. */
 final class Checks {
     private static final long LIMIT_MS = 40_000;

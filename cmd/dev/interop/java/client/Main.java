@@ -7,6 +7,8 @@ import java.util.Properties;
 
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 
+import report.Report;
+
 /**
  * The interop program for Kafka's Java client: the same source is compiled against the newest and an old release, so it
  * keeps to what both have. Flags and output follow the rules that all client programs share.

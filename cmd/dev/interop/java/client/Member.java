@@ -20,6 +20,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
+import report.Report;
+
 /** A member of a group that tells what happens to it, until its standard input ends. */
 final class Member implements ConsumerRebalanceListener {
     private final String topic;

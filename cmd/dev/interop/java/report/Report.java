@@ -1,21 +1,26 @@
-package client;
+package report;
+
+import java.io.PrintStream;
 
 /** Writes the JSON lines that the runner reads: one object a line on standard output. */
-final class Report {
+public final class Report {
+    private static final PrintStream OUT = System.out; // as it was at the start: tools run with another one
+
     private final String client;
     private final String version;
 
-    Report(String client, String version) {
+    public Report(String client, String version) {
         this.client = client;
         this.version = version;
     }
 
-    interface Check {
+    /** What a check does: it throws when something is wrong. */
+    public interface Check {
         void run() throws Exception;
     }
 
     /** Runs a check, reports how it went and returns whether it went well. */
-    boolean check(String name, Check check) {
+    public boolean check(String name, Check check) {
         String detail = null;
         try {
             check.run();
@@ -30,12 +35,14 @@ final class Report {
         return detail == null;
     }
 
-    static synchronized void line(String json) {
-        System.out.println(json);
-        System.out.flush();
+    /** Writes one line, whole. */
+    public static synchronized void line(String json) {
+        OUT.println(json);
+        OUT.flush();
     }
 
-    static String quote(String s) {
+    /** A JSON string, ASCII only. */
+    public static String quote(String s) {
         StringBuilder b = new StringBuilder("\"");
         for (char c : s.toCharArray()) {
             if (c == '"' || c == '\\') {
