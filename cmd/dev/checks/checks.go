@@ -1,0 +1,178 @@
+// Package checks are the checks of the project's own Go code: format, vet, lint, builds for other systems, tests, the race
+// detector and the fuzzers. Each is one function that returns an error with what it found.
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/cmd/dev/task"
+	"github.com/barnabas-mq/barnabas/cmd/dev/tools"
+)
+
+// linter is the version that .golangci.yml is written for.
+const linter = "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0"
+
+// Checks runs checks in one repository.
+type Checks struct {
+	Env   *task.Env
+	Tools *tools.Tools
+}
+
+// run runs a command and shows its output as it comes.
+func (c Checks) run(ctx context.Context, args ...string) error {
+	return c.Env.Run(ctx, task.Command{Args: args, Stdout: c.Env, Stderr: c.Env})
+}
+
+// Format says which Go files of the repository gofmt would change.
+func (c Checks) Format(ctx context.Context) error {
+	files, err := c.goFiles(ctx)
+	if err != nil {
+		return err
+	}
+	bad, err := c.Env.Output(ctx, task.Command{Args: append([]string{"gofmt", "-l"}, files...)})
+	if err != nil {
+		return err
+	}
+	if bad != "" {
+		return fmt.Errorf("gofmt would change:\n%s", bad)
+	}
+	return nil
+}
+
+// goFiles are the Go files that git knows or would take.
+func (c Checks) goFiles(ctx context.Context) ([]string, error) {
+	out, err := c.Env.Output(ctx, task.Command{Args: []string{"git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "*.go"}})
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(out), nil
+}
+
+// Vet runs go vet over everything.
+func (c Checks) Vet(ctx context.Context) error {
+	return c.run(ctx, "go", "vet", "./...")
+}
+
+// Cross builds everything for the other systems and processors that are promised.
+func (c Checks) Cross(ctx context.Context) error {
+	var errs []error
+	for _, p := range []struct{ os, arch string }{{"darwin", "arm64"}, {"linux", "arm64"}, {"linux", "amd64"}} {
+		if p.os == runtime.GOOS && p.arch == runtime.GOARCH {
+			continue
+		}
+		c.Env.Say("building for %s/%s", p.os, p.arch)
+		errs = append(errs, c.Env.Run(ctx, task.Command{
+			Env:  []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "CGO_ENABLED=0"},
+			Args: []string{"go", "build", "./..."}, Stdout: c.Env, Stderr: c.Env,
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// Lint runs golangci-lint as .golangci.yml says.
+func (c Checks) Lint(ctx context.Context) error {
+	bin, err := c.Tools.GoTool(ctx, linter)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, bin, "run", "--timeout", "10m")
+}
+
+// Test runs all Go tests.
+func (c Checks) Test(ctx context.Context) error {
+	return c.run(ctx, "go", "test", "-timeout", "15m", "./...")
+}
+
+// Race runs the tests of the packages where goroutines meet, under the race detector. Those that only compute are left to
+// Test.
+func (c Checks) Race(ctx context.Context) error {
+	packages, err := c.concurrent(ctx)
+	if err != nil {
+		return err
+	}
+	if len(packages) == 0 {
+		return errors.New("no package to run: none imports sync")
+	}
+	return c.run(ctx, append([]string{"go", "test", "-race", "-short", "-timeout", "20m"}, packages...)...)
+}
+
+// concurrent are the packages with tests that import sync or sync/atomic, themselves or in their tests. The project's tasks
+// are left out: their goroutines wait for processes.
+func (c Checks) concurrent(ctx context.Context) ([]string, error) {
+	const format = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}`
+	out, err := c.Env.Output(ctx, task.Command{Args: []string{"go", "list", "-f", format, "./..."}})
+	if err != nil {
+		return nil, err
+	}
+	return pickConcurrent(out), nil
+}
+
+// pickConcurrent takes lines of a package followed by its imports.
+func pickConcurrent(list string) []string {
+	var picked []string
+	for line := range strings.Lines(list) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.Contains(words[0], "/cmd/dev") {
+			continue
+		}
+		for _, imported := range words[1:] {
+			if imported == "sync" || imported == "sync/atomic" {
+				picked = append(picked, words[0])
+				break
+			}
+		}
+	}
+	return picked
+}
+
+// Fuzz runs every fuzz function of the repository for a while each. A crasher stays in the package's testdata, as go test
+// leaves it.
+func (c Checks) Fuzz(ctx context.Context, each time.Duration) error {
+	out, err := c.Env.Output(ctx, task.Command{Args: []string{"go", "test", "-list", "^Fuzz", "./..."}})
+	if err != nil {
+		return err
+	}
+	targets := fuzzTargets(out)
+	if len(targets) == 0 {
+		return errors.New("no fuzz function found")
+	}
+	var errs []error
+	for i, t := range targets {
+		c.Env.Say("fuzzing %d of %d: %s in %s", i+1, len(targets), t.function, t.pkg)
+		if err := c.Env.Run(ctx, task.Command{Args: []string{
+			"go", "test", "-run", "^$", "-fuzz", "^" + t.function + "$", "-fuzztime", each.String(), "-parallel", "2", t.pkg,
+		}}); err != nil {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type fuzzTarget struct{ pkg, function string }
+
+// fuzzTargets reads what `go test -list` prints: the functions of a package, then a line "ok", the package and the time.
+func fuzzTargets(list string) []fuzzTarget {
+	var targets []fuzzTarget
+	var functions []string
+	for line := range strings.Lines(list) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 1 && strings.HasPrefix(words[0], "Fuzz"):
+			functions = append(functions, words[0])
+		case len(words) >= 2 && words[0] == "ok":
+			for _, f := range functions {
+				targets = append(targets, fuzzTarget{pkg: words[1], function: f})
+			}
+			functions = nil
+		}
+	}
+	return targets
+}

@@ -1,0 +1,72 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/barnabas-mq/barnabas/cmd/dev/task"
+)
+
+// repository makes a module of its own with the given files and returns checks that run in it.
+func repository(t *testing.T, files map[string]string) Checks {
+	t.Helper()
+	dir := t.TempDir()
+	files["go.mod"] = "module example.test/m\n\ngo 1.26\n"
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	require.NoError(t, exec.Command("git", "-C", dir, "init", "-q").Run())
+	t.Chdir(dir)
+	t.Setenv("GOFLAGS", "-mod=mod")
+	env, err := task.NewEnv(io.Discard)
+	require.NoError(t, err)
+	return Checks{Env: env}
+}
+
+func TestFormatNamesTheFile(t *testing.T) {
+	good := "package m\n\nvar _ = 1\n"
+	ctx := context.Background()
+	require.NoError(t, repository(t, map[string]string{"good.go": good}).Format(ctx))
+	err := repository(t, map[string]string{"good.go": good, "bad.go": "package m\nvar   _ = 1\n"}).Format(ctx)
+	require.ErrorContains(t, err, "bad.go")
+	require.NotContains(t, err.Error(), "good.go")
+}
+
+func TestVetAndCrossFail(t *testing.T) {
+	ctx := context.Background()
+	require.Error(t, repository(t, map[string]string{"m.go": "package m\n\nimport \"fmt\"\n\nfunc F() { fmt.Printf(\"%d\", \"x\") }\n"}).Vet(ctx))
+	onlyHere := "//go:build linux && amd64\n\npackage m\n\nconst C = 1\n"
+	user := "package m\n\nvar V = C\n"
+	require.Error(t, repository(t, map[string]string{"c.go": onlyHere, "m.go": user}).Cross(ctx))
+}
+
+func TestFuzzFindsACrash(t *testing.T) {
+	const fuzz = "package m\n\nimport \"testing\"\n\nfunc FuzzIt(f *testing.F) {\n\tf.Add(1)\n\tf.Fuzz(func(t *testing.T, n int) {\n\t\tif n == %s {\n\t\t\tt.Fatal(\"crash\")\n\t\t}\n\t})\n}\n"
+	ctx := context.Background()
+	good := repository(t, map[string]string{"m_test.go": fmt.Sprintf(fuzz, "-12345678")})
+	require.NoError(t, good.Fuzz(ctx, 200*time.Millisecond))
+	bad := repository(t, map[string]string{"m_test.go": fmt.Sprintf(fuzz, "1")})
+	require.ErrorContains(t, bad.Fuzz(ctx, 200*time.Millisecond), "crash")
+	none := repository(t, map[string]string{"m.go": "package m\n"})
+	require.ErrorContains(t, none.Fuzz(ctx, time.Millisecond), "no fuzz function")
+}
+
+func TestFuzzTargets(t *testing.T) {
+	got := fuzzTargets("FuzzA\nFuzzB\nok  \texample.test/m/a\t0.1s\n?   \texample.test/m/b\t[no test files]\nok  \texample.test/m/c\t0.1s\nFuzzD\nok  \texample.test/m/d\t0.1s\n")
+	require.Equal(t, []fuzzTarget{{"example.test/m/a", "FuzzA"}, {"example.test/m/a", "FuzzB"}, {"example.test/m/d", "FuzzD"}}, got)
+}
+
+func TestPickConcurrent(t *testing.T) {
+	got := pickConcurrent("m/a fmt sync\nm/b fmt\n\nm/c strings testing sync/atomic\nm/cmd/dev/x sync\nm/d golang.org/x/sync/errgroup\n")
+	require.Equal(t, []string{"m/a", "m/c"}, got)
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/barnabas-mq/barnabas/cmd/dev/checks"
+	"github.com/barnabas-mq/barnabas/cmd/dev/task"
+)
+
+func (d *dev) testCommand() *cobra.Command {
+	var f brokerFlags
+	var fuzzTime time.Duration
+	c := &cobra.Command{
+		Use:   "test [STAGE...]",
+		Short: "Run the tests: all stages, or those that are named",
+		RunE: func(c *cobra.Command, names []string) error {
+			stages, err := task.Pick(d.stages(f, fuzzTime), names)
+			if err != nil {
+				return err
+			}
+			return d.env.RunStages(c.Context(), stages)
+		},
+	}
+	f.add(c)
+	c.Flags().DurationVar(&fuzzTime, "fuzztime", 5*time.Second, "how long each fuzz function runs")
+	c.Long = "Run the tests: all stages, or those that are named.\n\nStages, in their order:"
+	for _, s := range d.stages(f, fuzzTime) {
+		c.Long += "\n  " + s.Name + ": " + s.About
+		c.ValidArgs = append(c.ValidArgs, s.Name)
+	}
+	return c
+}
+
+func (d *dev) lintCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lint",
+		Short: "Check format, vet and golangci-lint",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return d.lint(c.Context()) },
+	}
+}
+
+func (d *dev) lint(ctx context.Context) error {
+	c := checks.Checks{Env: d.env, Tools: d.tools}
+	return errors.Join(c.Format(ctx), c.Vet(ctx), c.Lint(ctx))
+}
+
+// stages are everything that a change has to pass, the quick and telling ones first.
+func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
+	c := checks.Checks{Env: d.env, Tools: d.tools}
+	return []task.Stage{
+		{Name: "lint", About: "gofmt, go vet, golangci-lint", Run: d.lint},
+		{Name: "cross", About: "builds for macOS and arm64", Run: c.Cross},
+		{Name: "unit", About: "go test ./...", Run: c.Test},
+		{Name: "race", About: "tests of concurrent packages under the race detector", Run: c.Race},
+		{Name: "fuzz", About: "every fuzz function for a moment", Run: func(ctx context.Context) error { return c.Fuzz(ctx, fuzzTime) }},
+		{Name: "kgo", About: "franz-go's own client tests against a broker", Run: func(ctx context.Context) error { return d.kgo(ctx, f, "") }},
+		{Name: "interop", About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},
+	}
+}
