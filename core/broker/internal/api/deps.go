@@ -8,8 +8,10 @@ import (
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/record"
 )
@@ -23,6 +25,10 @@ type Deps struct {
 	// Partitions are the replicas of this broker.
 	Partitions *partition.Manager
 	LogDirs    LogDirs
+	// Groups coordinates the consumer groups of this broker.
+	Groups *group.Manager
+	// ProducerIDs gives ids to producers.
+	ProducerIDs *producerid.IDs
 
 	// Codecs compress and decompress, for clients that fetch in an older message format.
 	Codecs record.Codecs

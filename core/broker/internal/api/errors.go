@@ -8,11 +8,13 @@ import (
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/log/producers"
+	"github.com/barnabas-mq/barnabas/core/offsets"
 	"github.com/barnabas-mq/barnabas/core/record"
 )
 
@@ -32,6 +34,28 @@ func codes() []struct {
 		err  error
 		code *kerr.Error
 	}{
+		{group.ErrInvalidGroupID, kerr.InvalidGroupID},
+		{group.ErrUnavailable, kerr.CoordinatorNotAvailable},
+		{group.ErrLoading, kerr.CoordinatorLoadInProgress},
+		{group.ErrNotCoordinator, kerr.NotCoordinator},
+		{group.ErrUnknownMember, kerr.UnknownMemberID},
+		{group.ErrFencedInstance, kerr.FencedInstanceID},
+		{group.ErrIllegalGeneration, kerr.IllegalGeneration},
+		{group.ErrInconsistentProtocol, kerr.InconsistentGroupProtocol},
+		{group.ErrInvalidSession, kerr.InvalidSessionTimeout},
+		{group.ErrMemberIDRequired, kerr.MemberIDRequired},
+		{group.ErrMaxSize, kerr.GroupMaxSizeReached},
+		{group.ErrRebalance, kerr.RebalanceInProgress},
+		{group.ErrNonEmpty, kerr.NonEmptyGroup},
+		{group.ErrGroupNotFound, kerr.GroupIDNotFound},
+		{group.ErrSubscribed, kerr.GroupSubscribedToTopic},
+		{group.ErrUnstable, kerr.UnstableOffsetCommit},
+		{group.ErrMetadataTooLarge, kerr.OffsetMetadataTooLarge},
+		{group.ErrCommitTooLarge, kerr.InvalidCommitOffsetSize},
+		{group.ErrTimedOut, kerr.RequestTimedOut},
+		{group.ErrUnknown, kerr.UnknownServerError},
+		{offsets.ErrUnavailable, kerr.CoordinatorNotAvailable},
+
 		{partition.ErrUnknownPartition, kerr.UnknownTopicOrPartition},
 		{partition.ErrUnknownTopicID, kerr.UnknownTopicID},
 		{partition.ErrInconsistentTopicID, kerr.InconsistentTopicID},

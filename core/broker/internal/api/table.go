@@ -45,6 +45,12 @@ func Handlers(d Deps) *Table {
 		t.add(kmsg.AlterReplicaLogDirs, 0, 2, h.alterReplicaLogDirs)
 		t.add(kmsg.DescribeLogDirs, 0, 5, h.describeLogDirs)
 	}
+	if d.Groups != nil && d.Cluster != nil {
+		h.addGroups(t)
+	}
+	if d.ProducerIDs != nil {
+		t.add(kmsg.InitProducerID, 0, 5, h.initProducerID)
+	}
 	return t
 }
 

@@ -11,13 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 )
 
 // everything is a Deps with every room there, for tests that only look at the table.
 func everything() Deps {
-	return Deps{Cluster: new(Cluster), Partitions: new(partition.Manager), LogDirs: noLogDirs{}}
+	return Deps{Cluster: new(Cluster), Partitions: new(partition.Manager), LogDirs: noLogDirs{},
+		Groups: new(group.Manager), ProducerIDs: new(producerid.IDs)}
 }
 
 type noLogDirs struct{}

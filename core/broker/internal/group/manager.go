@@ -35,6 +35,7 @@ type Manager struct {
 	shards  map[int32]*shard
 	stopped bool
 
+	loads  chan struct{}   // one for each load that may run
 	ctx    context.Context // ends with Stop
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -43,7 +44,8 @@ type Manager struct {
 
 // New makes a manager that coordinates nothing yet.
 func New(o Options) *Manager {
-	m := &Manager{cfg: o.Config, store: o.Store, log: o.Logger, shards: map[int32]*shard{}}
+	m := &Manager{cfg: o.Config, store: o.Store, log: o.Logger, shards: map[int32]*shard{},
+		loads: make(chan struct{}, loadsAtOnce)}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
@@ -51,8 +53,12 @@ func New(o Options) *Manager {
 	return m
 }
 
-// Start begins to look for expired offsets, every Config.RetentionCheck.
+// Start begins to look for expired offsets, every Config.RetentionCheck. A store without a topic has one shard, which this
+// broker coordinates from now on.
 func (m *Manager) Start() {
+	if m.store.Topic() == "" {
+		m.Lead(0, 0)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped || m.expiry != nil || m.cfg.RetentionCheck <= 0 {
@@ -156,6 +162,21 @@ func (m *Manager) findValid(group string) (*shard, error) {
 	return m.find(group)
 }
 
+// LedPartition tells of a partition that this broker leads now, PartitionLost of one that it leads no more. Those of other
+// topics than the store's don't matter. They are the hooks of the partition manager: they don't wait.
+func (m *Manager) LedPartition(topic string, partition, leaderEpoch int32) {
+	if t := m.store.Topic(); t != "" && t == topic {
+		m.Lead(partition, leaderEpoch)
+	}
+}
+
+// PartitionLost is described at LedPartition.
+func (m *Manager) PartitionLost(topic string, partition int32) {
+	if t := m.store.Topic(); t != "" && t == topic {
+		m.Resign(partition)
+	}
+}
+
 // Lead makes this broker the coordinator of a shard, under the leader epoch of its partition. It does not wait: until the
 // shard is loaded its groups answer ErrLoading. Older epochs are ignored.
 func (m *Manager) Lead(id, epoch int32) {
@@ -203,6 +224,9 @@ func (m *Manager) drop(s *shard) {
 	}
 }
 
+// loadsAtOnce bounds how many shards are read at the same time, and with that the memory and the disk's time that it takes.
+const loadsAtOnce = 2
+
 // retryLoad is how long a load that failed waits before the next try.
 const retryLoad = time.Second
 
@@ -210,12 +234,18 @@ const retryLoad = time.Second
 // groups can't be served without what was committed.
 func (m *Manager) load(s *shard) {
 	for {
+		select {
+		case m.loads <- struct{}{}:
+		case <-s.ctx.Done():
+			return
+		}
 		began := time.Now()
 		r := restorer{groups: map[string]*restored{}}
 		err := m.store.Load(s.ctx, s.id, s.epoch, r.apply)
+		<-m.loads
 		if err == nil {
 			m.open(s, &r)
-			m.log.Info("loaded groups", "shard", s.id, "epoch", s.epoch, "groups", len(r.groups), "took", time.Since(began).Round(time.Millisecond))
+			m.log.Log(s.ctx, levelOf(len(r.groups)), "loaded groups", "shard", s.id, "epoch", s.epoch, "groups", len(r.groups), "took", time.Since(began).Round(time.Millisecond))
 			return
 		}
 		if s.ctx.Err() != nil || errors.Is(err, offsets.ErrNotOwner) || errors.Is(err, offsets.ErrClosed) {
@@ -228,6 +258,14 @@ func (m *Manager) load(s *shard) {
 			return
 		}
 	}
+}
+
+// levelOf keeps the loading of empty shards out of the log.
+func levelOf(groups int) slog.Level {
+	if groups == 0 {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 // open makes the groups of a loaded shard and lets requests in.

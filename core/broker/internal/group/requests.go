@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +85,7 @@ func (e *entry) wait(ctx context.Context, t Ticket, ch chan Answer) (Answer, err
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		delete(e.waiting, t)
-		return Answer{}, ctx.Err()
+		return Answer{}, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
 }
 

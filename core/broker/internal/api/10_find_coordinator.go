@@ -1,0 +1,120 @@
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// FindCoordinator (key 10): v0-6
+//
+// Behaviour:
+//   - The coordinator of a group is the leader of the partition of `__consumer_offsets` that the group's name hashes to, if
+//     it is alive and has the listener that the request came through; else COORDINATOR_NOT_AVAILABLE. With an offsets store
+//     that has no topic it is the controller.
+//   - The topic is created when it is missing.
+//   - There are no transaction coordinators. A transactional client is sent to this broker, whose InitProducerId tells it
+//     plainly that it can't be served.
+//   - Share groups (type 2, v6) have no coordinator: COORDINATOR_NOT_AVAILABLE. Other types, and type 2 before v6, are
+//     INVALID_REQUEST.
+//   - Any key is valid, also an empty one.
+//
+// Versions:
+//
+//	v1: key type and error message (KIP-98)
+//	v2: answered before throttling (KIP-219)
+//	v3: flexible
+//	v4: several keys at once (KIP-699)
+//	v5: TRANSACTION_ABORTABLE may be answered (KIP-890); never here
+//	v6: share groups (KIP-932)
+func (h *handlers) findCoordinator(ctx context.Context, r *Request) Reply {
+	req := r.Body.(*kmsg.FindCoordinatorRequest)
+	resp := kmsg.NewPtrFindCoordinatorResponse()
+	if req.Version < 4 {
+		c := h.coordinator(ctx, r, req.CoordinatorType, req.CoordinatorKey)
+		resp.ErrorCode, resp.NodeID, resp.Host, resp.Port = c.ErrorCode, c.NodeID, c.Host, c.Port
+		resp.ErrorMessage = c.ErrorMessage
+		if c.ErrorMessage == nil {
+			resp.ErrorMessage = pointer("NONE") // as Kafka has it
+			if err := kerr.TypedErrorForCode(c.ErrorCode); err != nil {
+				resp.ErrorMessage = pointer(err.Description)
+			}
+		}
+		return r.Answer(resp)
+	}
+	for _, key := range req.CoordinatorKeys {
+		c := h.coordinator(ctx, r, req.CoordinatorType, key)
+		if c.ErrorMessage == nil {
+			c.ErrorMessage = pointer("")
+		}
+		resp.Coordinators = append(resp.Coordinators, c)
+	}
+	return r.Answer(resp)
+}
+
+// The types of coordinators.
+const (
+	groupCoordinator       int8 = 0
+	transactionCoordinator int8 = 1
+	shareCoordinator       int8 = 2
+)
+
+func (h *handlers) coordinator(ctx context.Context, r *Request, kind int8, key string) kmsg.FindCoordinatorResponseCoordinator {
+	c := kmsg.NewFindCoordinatorResponseCoordinator()
+	c.Key = key
+	fail := func(e *kerr.Error) kmsg.FindCoordinatorResponseCoordinator {
+		c.ErrorCode, c.NodeID, c.Host, c.Port = e.Code, -1, "", -1
+		return c
+	}
+	node := int32(-1)
+	switch {
+	case kind == groupCoordinator:
+		var ok bool
+		if node, ok = h.groupNode(ctx, key); !ok {
+			return fail(kerr.CoordinatorNotAvailable)
+		}
+	case kind == transactionCoordinator:
+		node = h.Cluster.BrokerID
+	case kind == shareCoordinator && r.Version() >= 6:
+		return fail(kerr.CoordinatorNotAvailable)
+	case kind == shareCoordinator && r.Version() >= 4:
+		return fail(kerr.InvalidRequest)
+	default:
+		c.ErrorMessage = pointer(kerr.InvalidRequest.Description)
+		return fail(kerr.InvalidRequest)
+	}
+	broker, ok := h.Cluster.Metadata.Snapshot().Broker(node)
+	if !ok {
+		return fail(kerr.CoordinatorNotAvailable)
+	}
+	host, port, ok := broker.Endpoint(r.Listener())
+	if !ok {
+		return fail(kerr.CoordinatorNotAvailable)
+	}
+	c.NodeID, c.Host, c.Port = node, host, port
+	return c
+}
+
+// groupNode is the broker that coordinates a group.
+func (h *handlers) groupNode(ctx context.Context, group string) (node int32, ok bool) {
+	if err := h.Groups.Prepare(ctx); err != nil {
+		h.Logger.Debug("no place for groups yet", "err", err)
+		return -1, false
+	}
+	topic := h.Groups.Topic()
+	if topic == "" {
+		node, _ = h.Cluster.Metadata.Snapshot().Controller()
+		return node, node >= 0
+	}
+	partition, err := h.Groups.ShardOf(group)
+	if err != nil {
+		return -1, false
+	}
+	t, ok := h.Cluster.Metadata.Snapshot().Topic(topic)
+	if !ok {
+		return -1, false
+	}
+	p, ok := t.Partition(partition)
+	return p.Leader, ok && p.Leader >= 0
+}

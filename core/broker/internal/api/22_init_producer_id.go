@@ -1,0 +1,45 @@
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// InitProducerId (key 22): v0-5
+//
+// Behaviour:
+//   - An idempotent producer (no transactional id) is given an id that nobody had before, with epoch 0, whatever id and epoch it
+//     had.
+//   - An empty transactional id, and a producer id without epoch or the reverse, are INVALID_REQUEST.
+//   - Transactions aren't served: any other transactional id is UNSUPPORTED_VERSION, which clients take for final.
+//
+// Versions:
+//
+//	v1: answered before throttling (KIP-219)
+//	v2: flexible
+//	v3: producer id and epoch, to go on after an error (KIP-360)
+//	v4: PRODUCER_FENCED may be answered (KIP-588); never here
+//	v5: TRANSACTION_ABORTABLE may be answered (KIP-890); never here
+func (h *handlers) initProducerID(ctx context.Context, r *Request) Reply {
+	req := r.Body.(*kmsg.InitProducerIDRequest)
+	resp := kmsg.NewPtrInitProducerIDResponse()
+	resp.ProducerID, resp.ProducerEpoch = -1, -1
+	switch {
+	case req.TransactionalID != nil && *req.TransactionalID == "",
+		req.Version >= 3 && (req.ProducerID == -1) != (req.ProducerEpoch == -1):
+		resp.ErrorCode = kerr.InvalidRequest.Code
+	case req.TransactionalID != nil:
+		resp.ErrorCode = kerr.UnsupportedVersion.Code
+	default:
+		id, err := h.ProducerIDs.Next(ctx)
+		if err != nil {
+			h.Logger.Warn("no producer id to give", "err", err)
+			resp.ErrorCode = kerr.CoordinatorNotAvailable.Code
+			break
+		}
+		resp.ProducerID, resp.ProducerEpoch = id, 0
+	}
+	return r.Answer(resp)
+}
