@@ -3,6 +3,8 @@ package log
 import (
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/core/log/producers"
 	"github.com/barnabas-mq/barnabas/core/record"
@@ -222,6 +224,9 @@ func (l *Log) append(b record.Batch, h record.Header, marker *record.EndTxnMarke
 	}
 	s.publish(h.LastOffset()+1, pos+int64(len(b)))
 	l.end.Store(h.LastOffset() + 1)
+	if cfg.FlushMs != math.MaxInt64 && l.dirtySince.Load() == 0 {
+		l.dirtySince.Store(time.Now().UnixMilli())
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Flush makes the log durable up to an offset, exclusively. All who wait at the same time share one sync. After an error the
@@ -45,6 +46,7 @@ func (l *Log) Flush(ctx context.Context, upTo int64) error {
 
 // sync makes all that was appended before durable, and moves the recovery point there. One runs at a time.
 func (l *Log) sync() error {
+	began := time.Now()
 	l.mu.Lock()
 	end, cuts := l.end.Load(), l.cuts.Load()
 	var segments []*segment
@@ -103,6 +105,11 @@ func (l *Log) sync() error {
 		if s.sealed && !s.durable {
 			end = min(end, s.base)
 		}
+	}
+	if end == l.end.Load() {
+		l.dirtySince.Store(0)
+	} else if l.dirtySince.Load() != 0 {
+		l.dirtySince.Store(began.UnixMilli())
 	}
 	if end > l.recovery.Load() {
 		l.recovery.Store(end)

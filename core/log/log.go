@@ -79,6 +79,8 @@ type Log struct {
 	topicID  atomic.Pointer[[16]byte]
 	failure  atomic.Pointer[error]
 	closed   atomic.Bool
+	// dirtySince is when the oldest append that isn't durable came, in milliseconds; 0 for none. Kept for flush.ms only.
+	dirtySince atomic.Int64
 
 	mu        sync.Mutex // appends, truncations, and everything below
 	epochs    *epochs
