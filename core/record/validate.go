@@ -185,7 +185,6 @@ func (v *Validator) release(s *scratch) {
 	if cap(s.builder.payload) > maxPooled {
 		s.builder.payload = nil
 	}
-	s.builder.o = Options{} // it points to the caller's rules
 	v.scratch.Put(s)
 }
 
@@ -273,7 +272,8 @@ func (v *Validator) rebuild(s *scratch, h Header, payload []byte, target Codec, 
 func (s *scratch) start(o Options, r *Rules) {
 	o.LeaderEpoch, o.Level = r.LeaderEpoch, r.Target.Level
 	if r.LogAppendTime {
-		o.AppendTime = &r.Now
+		now := r.Now // of its own, so that rules can live on the caller's stack
+		o.AppendTime = &now
 	}
 	s.builder.Reset(o)
 }

@@ -388,9 +388,11 @@ func BenchmarkValidate(b *testing.B) {
 
 func TestValidateDoesNotAllocate(t *testing.T) {
 	batch := build(t, Options{}, strings.Split(strings.Repeat("x ", 600), " ")...)
-	v, r := NewValidator(testCodecs{}), rules(compacted, hourly)
+	v := NewValidator(testCodecs{})
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if _, err := v.Validate(batch, r); err != nil {
+		r := DefaultRules(now)
+		r.Compacted, r.BeforeMaxMs = true, 3_600_000
+		if _, err := v.Validate(batch, &r); err != nil {
 			t.Fatal(err)
 		}
 	}))

@@ -159,7 +159,7 @@ func TestSuiteRejectsBrokenCodecs(t *testing.T) {
 		{"1 many goroutines", "answers with the block of another call", &broken{compress: func(c *runs, dst, src []byte) ([]byte, error) {
 			made, err := c.Compress(nil, src)
 			if before := earlier.Swap(&made); before != nil {
-				made = *before
+				return append(dst, *before...), err
 			}
 			return append(dst, made...), err
 		}}},
