@@ -119,7 +119,7 @@ func notRunning(c compression.Codec) error {
 }
 
 func manyGoroutines(c compression.Codec) error {
-	const goroutines, rounds = 8, 20
+	const goroutines, rounds = 8, 4
 	data := samples()
 	errs := make(chan error, goroutines)
 	var wg sync.WaitGroup
@@ -324,7 +324,7 @@ func garbage(c compression.Codec) error {
 	if err != nil {
 		return err
 	}
-	for range 500 {
+	for range 150 {
 		block := bytes.Clone(good)
 		for range 1 + rng.IntN(3) {
 			block[rng.IntN(min(len(block), 1+rng.IntN(len(block))))] ^= byte(1 + rng.IntN(255))
