@@ -47,7 +47,9 @@ type Factory = plugin.Factory[Settings, Storage]
 // Options are given when a segment is created or opened.
 type Options struct {
 	// Capacity is the most bytes that the segment will ever hold. It bounds maps and preallocation; an append beyond it
-	// gives ErrFull. When it is below the size of an existing file, that size counts.
+	// gives ErrFull.
+	//
+	//  0.1  When it is below the size of an existing file, that size counts.
 	Capacity int64
 	// Preallocate asks for the whole capacity to be allocated on disk at once (Kafka's `preallocate`).
 	Preallocate bool
@@ -57,6 +59,9 @@ type Options struct {
 
 // Storage creates and opens segments. Its methods may be called from any goroutine at the same time, for different paths.
 type Storage interface {
+	// Start and Stop.
+	//
+	//  0.0  Create and Open give an error before Start and after Stop. Segments belong to who opened them, and go on.
 	plugin.Component
 
 	// Create makes the segment file at path, empty and open for appends.
@@ -135,6 +140,7 @@ type Segment interface {
 	// Rename moves the file, within its file system, and goes on working under the new path.
 	//
 	//  9.1  Replaces an existing file at the new path, as rename(2) does.
+	//  9.2  After an error the segment is what and where it was.
 	Rename(path string) error
 
 	// Remove closes the segment and deletes its file.
@@ -155,7 +161,9 @@ type View interface {
 	// Len is the number of bytes in the view.
 	Len() int64
 
-	// Slice gives a part of the view as a view of its own, to be released by itself. ErrRange when outside.
+	// Slice gives a part of the view as a view of its own.
+	//
+	//  4.5  ErrRange when it reaches outside. The part is released by itself, and outlives the view it came from.
 	Slice(from, n int64) (View, error)
 
 	// WriteTo writes the whole view to w and returns how many bytes went out.
@@ -166,8 +174,10 @@ type View interface {
 	// 12.3  Deadlines of w hold. After an error w holds a part of the view: the caller must give the connection up.
 	io.WriterTo
 
-	// Bytes gives the content as a copy in scratch, which is replaced by a larger one when too small. It stays what it is,
-	// and safe to touch, whatever happens to the segment.
+	// Bytes gives the content as memory of the caller.
+	//
+	//  4.6  A copy in scratch, whose capacity counts, or in new memory when that is too small. It stays what it is, and safe to
+	//       touch, whatever happens to the segment. ErrFault when bytes are gone.
 	Bytes(scratch []byte) ([]byte, error)
 
 	// Mapped gives the content without a copy when the storage holds it in memory, so that a caller can gather it with
