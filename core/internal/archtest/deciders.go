@@ -96,7 +96,7 @@ func impure(f *File, root ast.Node, where string) (faults []string) {
 			}
 		case *ast.SelectorExpr:
 			pkg, ok := x.X.(*ast.Ident)
-			if !ok || pkg.Obj != nil {
+			if !ok || !isForeign(pkg) {
 				return true
 			}
 			switch pkg.Name {

@@ -126,12 +126,12 @@ func printing(t *Tree) (faults []string, applied int) {
 			}
 			switch fun := call.Fun.(type) {
 			case *ast.Ident:
-				if fun.Obj == nil && (fun.Name == "print" || fun.Name == "println") {
+				if isForeign(fun) && (fun.Name == "print" || fun.Name == "println") {
 					faults = append(faults, f.At(call)+": calls "+fun.Name)
 				}
 			case *ast.SelectorExpr:
 				pkg, ok := fun.X.(*ast.Ident)
-				if !ok || pkg.Obj != nil {
+				if !ok || !isForeign(pkg) {
 					return true
 				}
 				full := pkg.Name + "." + fun.Sel.Name

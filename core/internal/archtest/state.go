@@ -107,7 +107,10 @@ func madeForWriting(t ast.Expr) string {
 
 // written finds a place in a file that writes to a package-level variable, takes its address, or deletes from it.
 func written(f *File, name string) (at ast.Node) {
-	is := func(e ast.Expr) bool { return isPackageVar(f, rootOf(e), name) }
+	is := func(e ast.Expr) bool {
+		root := rootOf(e)
+		return root != nil && root.Name == name && isPackageLevel(f, root)
+	}
 	ast.Inspect(f.AST, func(n ast.Node) bool {
 		if at != nil {
 			return false
@@ -160,13 +163,4 @@ func rootOf(e ast.Expr) *ast.Ident {
 			return nil
 		}
 	}
-}
-
-// isPackageVar reports whether an identifier means the package's variable of that name and no local one. The parser
-// resolves what a file declares itself, and leaves what other files of the package declare unresolved.
-func isPackageVar(f *File, id *ast.Ident, name string) bool {
-	if id == nil || id.Name != name {
-		return false
-	}
-	return id.Obj == nil || f.AST.Scope.Lookup(name) == id.Obj
 }
