@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -65,7 +65,7 @@ func falseDefaults(t *testing.T, file, text string) (faults []string, shown int)
 	broker, _ := root.Sub("broker")
 	liveBroker, _ := live.Sub("broker")
 	for _, name := range broker.Keys() {
-		if contains(liveBroker.Keys(), name) {
+		if slices.Contains(liveBroker.Keys(), name) {
 			continue
 		}
 		sub, _ := broker.Sub(name)
@@ -94,18 +94,9 @@ func falseOptions[S, T any](t *testing.T, root, live config.Section, registry pl
 	_, set, err = set.Choice()
 	require.NoError(t, err)
 	for i, o := range chosen.Options() {
-		if want := usual.Options()[i].Default; o.Default != want && !contains(set.Keys(), o.Name) {
+		if want := usual.Options()[i].Default; o.Default != want && !slices.Contains(set.Keys(), o.Name) {
 			faults = append(faults, fmt.Sprintf("%s: %s.%s.%s is %s, not %s", root.File(), registry.Role(), chosen.Name(), o.Name, want, o.Default))
 		}
 	}
 	return faults
-}
-
-func contains(words []string, word string) bool {
-	for _, w := range words {
-		if strings.EqualFold(w, word) {
-			return true
-		}
-	}
-	return false
 }

@@ -83,6 +83,7 @@ topics: {"Orders.EU": {retention.ms: 1000}, "orders.eu": {retention.ms: 2000}, _
 	o := defaults()
 	require.NoError(t, root.Decode(&o))
 	assert.Equal(t, "5", o.Name)
+	assert.Zero(t, o.hidden)
 	assert.Equal(t, config.ByteSize(64<<20), o.Size)
 	assert.Equal(t, 90*time.Second, o.Wait)
 	assert.True(t, o.Sync)

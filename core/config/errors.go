@@ -70,26 +70,15 @@ func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
-	var many interface{ Unwrap() []error }
-	switch e := err.(type) {
-	case Errors:
-		many = e
-	default:
-		joined, ok := err.(interface{ Unwrap() []error })
-		if !ok || joinedText(joined.Unwrap()) != err.Error() {
-			return []error{err}
-		}
-		many = joined
+	many, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what is wrapped in a text stays whole
+	if !ok || Errors(many.Unwrap()).Error() != err.Error() {
+		return []error{err}
 	}
 	var flat []error
 	for _, one := range many.Unwrap() {
 		flat = append(flat, flatten(one)...)
 	}
 	return flat
-}
-
-func joinedText(errs []error) string {
-	return Errors(errs).Error()
 }
 
 // keyError is a fault of one key below the struct whose Validate found it.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -129,7 +130,7 @@ func (s Section) Only(valid ...string) error {
 	}
 	var errs Errors
 	for _, key := range s.Keys() {
-		if !contains(valid, key) {
+		if !slices.Contains(valid, key) {
 			sub, _ := s.Sub(key)
 			errs = append(errs, &Error{File: sub.file, Line: sub.line, Path: s.path, Err: unknownKey(key, valid)})
 		}
@@ -169,15 +170,6 @@ func join(path, key string) string {
 		return key
 	}
 	return path + "." + key
-}
-
-func contains(words []string, word string) bool {
-	for _, w := range words {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 func isNull(n *yaml.Node) bool {

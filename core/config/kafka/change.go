@@ -3,6 +3,7 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -258,14 +259,14 @@ func changeList(values Values, change Change, lookup func(name string) (Definiti
 	operands := splitList(*change.Value)
 	if change.Op == Append {
 		for _, word := range operands {
-			if !contains(list, word) {
+			if !slices.Contains(list, word) {
 				list = append(list, word)
 			}
 		}
 	} else {
 		kept := list[:0]
 		for _, word := range list {
-			if !contains(operands, word) {
+			if !slices.Contains(operands, word) {
 				kept = append(kept, word)
 			}
 		}
@@ -273,13 +274,4 @@ func changeList(values Values, change Change, lookup func(name string) (Definiti
 	}
 	values[change.Name] = strings.Join(list, ",")
 	return nil
-}
-
-func contains(list []string, word string) bool {
-	for _, w := range list {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
