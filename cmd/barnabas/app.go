@@ -16,11 +16,11 @@ type app struct {
 	err      io.Writer // for logs and complaints
 	environ  []string  // as os.Environ gives it
 	parts    components
-	assemble assembler // nil in a binary that can check configurations only
+	assemble assembler
 }
 
 func newApp(in io.Reader, out, err io.Writer, environ []string) *app {
-	return &app{in: in, out: out, err: err, environ: environ}
+	return &app{in: in, out: out, err: err, environ: environ, assemble: assemble}
 }
 
 // The exit codes.
@@ -79,11 +79,9 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		newConfig(a),
 		newPlugins(a),
+		newServe(a),
 		newVersion(a),
 	)
-	if a.assemble != nil {
-		root.AddCommand(newServe(a))
-	}
 	return root
 }
 

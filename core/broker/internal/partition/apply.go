@@ -121,8 +121,7 @@ func (m *Manager) openLogs(all []pushed) {
 }
 
 func (m *Manager) open(pp *pushed) (*Partition, error) {
-	config, minISR := m.o.TopicConfig(pp.id.Topic)
-	l, err := m.o.Logs.Open(pp.id.Topic, pp.id.Partition, config, pp.state.IsNew)
+	l, err := m.o.Logs.Open(pp.id.Topic, pp.id.Partition, pp.state.IsNew)
 	if err == nil && pp.topicID != ([16]byte{}) {
 		// On disk before the first record is: else data could be taken for that of another topic of the same name.
 		err = l.SetTopicID(pp.topicID)
@@ -136,7 +135,7 @@ func (m *Manager) open(pp *pushed) (*Partition, error) {
 		return nil, fmt.Errorf("%w: %w", ErrOffline, err)
 	}
 	p := newPartition(pp.id, pp.topicID, l, &m.o)
-	p.state.minISR = minISR
+	p.state.minISR = m.o.MinISR(pp.id.Topic)
 	return p, nil
 }
 

@@ -21,8 +21,8 @@ type Options struct {
 	BrokerEpoch func() int64
 	// Logs has the logs of this broker.
 	Logs Logs
-	// TopicConfig is the log configuration of a topic and its min.insync.replicas, as in force now.
-	TopicConfig func(topic string) (log.Config, int)
+	// MinISR is the min.insync.replicas of a topic, as in force now.
+	MinISR func(topic string) int
 	// ReplicaLagTimeMax is replica.lag.time.max.ms.
 	ReplicaLagTimeMax time.Duration
 	// ProposeISR asks the controller to record another in-sync set; [Partition.ISRAnswered] brings the answer. It must not
@@ -40,9 +40,10 @@ type Options struct {
 
 // Logs opens and deletes logs. Its methods may be called from any goroutine, for different partitions at the same time.
 type Logs interface {
-	// Open gives the log of a partition; a new one when there is none. isNew says that there should be none (any log dir will
-	// do); otherwise a missing log is made only while no log dir is offline, for it may lie in that one.
-	Open(topic string, partition int32, c log.Config, isNew bool) (*log.Log, error)
+	// Open gives the log of a partition, configured as its topic is; a new one when there is none. isNew says that there
+	// should be none (any log dir will do); otherwise a missing log is made only while no log dir is offline, for it may lie
+	// in that one.
+	Open(topic string, partition int32, isNew bool) (*log.Log, error)
 	// Delete takes the log out of service and deletes its files, now or later. A log that isn't there is deleted without error.
 	Delete(topic string, partition int32) error
 }

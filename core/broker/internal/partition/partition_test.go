@@ -54,7 +54,7 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 		BrokerID:          self,
 		BrokerEpoch:       func() int64 { return 10 },
 		Logs:              r,
-		TopicConfig:       func(string) (log.Config, int) { return r.config, r.minISR },
+		MinISR:            func(string) int { return r.minISR },
 		ReplicaLagTimeMax: 30 * time.Second,
 		OnLeader:          func(id partition.ID, e int32) { note(fmt.Sprintf("%s leads %d", id, e)) },
 		OnFollower:        func(id partition.ID, e int32) { note(fmt.Sprintf("%s follows %d", id, e)) },
@@ -70,7 +70,7 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 	return r
 }
 
-func (r *rig) Open(topic string, n int32, c log.Config, _ bool) (*log.Log, error) {
+func (r *rig) Open(topic string, n int32, _ bool) (*log.Log, error) {
 	codecs, err := compression.NewSet()
 	require.NoError(r.t, err)
 	engine, err := storagesendfile.New(storagesendfile.DefaultOptions())
@@ -78,7 +78,7 @@ func (r *rig) Open(topic string, n int32, c log.Config, _ bool) (*log.Log, error
 	require.NoError(r.t, engine.Start(context.Background()))
 	name := partition.ID{Topic: topic, Partition: n}.String()
 	l, err := log.Open(context.Background(), log.Options{
-		Dir: filepath.Join(r.dir, name), Topic: topic, Partition: n, Storage: engine, Codecs: codecs, Config: c,
+		Dir: filepath.Join(r.dir, name), Topic: topic, Partition: n, Storage: engine, Codecs: codecs, Config: r.config,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err == nil {
@@ -378,7 +378,7 @@ func BenchmarkAppend(b *testing.B) {
 	t := &testing.T{}
 	r := &rig{t: t, dir: b.TempDir(), config: log.DefaultConfig(), minISR: 1, logs: map[string]*log.Log{}}
 	r.Manager = partition.NewManager(partition.Options{BrokerID: self, BrokerEpoch: func() int64 { return 10 }, Logs: r,
-		TopicConfig: func(string) (log.Config, int) { return r.config, 1 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		MinISR: func(string) int { return 1 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	p := r.lead()
 	sent := batch(t, string(make([]byte, 1000)))
 	b.ReportAllocs()

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/barnabas-mq/barnabas/core/broker"
+	"github.com/barnabas-mq/barnabas/core/compression"
+)
+
+// assemble makes the broker that a composition describes, without starting it.
+func assemble(c *composition, log *slog.Logger) (server, error) {
+	codecs := make([]broker.Maker[compression.Settings, compression.Codec], len(c.compression))
+	for i, choice := range c.compression {
+		codecs[i] = choice
+	}
+	return broker.New(broker.Options{
+		Layers:      c.layers,
+		Config:      c.broker,
+		Storage:     c.storage,
+		Election:    c.election,
+		Compression: codecs,
+		Offsets:     c.offsets,
+		Logger:      log,
+	})
+}

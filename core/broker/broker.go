@@ -1,0 +1,150 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
+	"github.com/barnabas-mq/barnabas/core/compression"
+	"github.com/barnabas-mq/barnabas/core/config/kafka"
+	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/log"
+	"github.com/barnabas-mq/barnabas/core/offsets"
+	"github.com/barnabas-mq/barnabas/core/plugin"
+	"github.com/barnabas-mq/barnabas/core/storage"
+)
+
+// Broker is one broker. Start and Stop are called by one goroutine, once each; the rest may be called from any.
+type Broker struct {
+	o   Options
+	log *slog.Logger
+
+	// stop undoes what Start has done so far, the last first. It is what Stop does, and Start when it fails.
+	mu   sync.Mutex
+	stop []undo
+
+	id        int32
+	clusterID string
+	epoch     atomic.Int64 // of the registration; -1 before
+	addresses atomic.Pointer[[]kafka.Listener]
+
+	storage      storage.Storage
+	codecs       *compression.Set
+	coordination election.Coordination
+	offsets      offsets.Store
+
+	dirs       []*log.Dir
+	logs       *log.Manager
+	configs    *metadata.Configs
+	cache      *metadata.Cache
+	partitions *partition.Manager
+	groups     *group.Manager
+	controller *controller.Controller
+	server     *wire.Server
+}
+
+// undo is one step of stopping.
+type undo struct {
+	what string
+	f    func(context.Context) error
+}
+
+// New composes a broker. It opens nothing: what can be wrong with the outside shows in Start.
+func New(o Options) (*Broker, error) {
+	if o.Storage == nil || o.Election == nil || o.Offsets == nil {
+		return nil, errors.New("broker: a storage, an election and an offsets store are needed")
+	}
+	b := &Broker{o: o, log: o.Logger, id: -1}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	b.epoch.Store(-1)
+	return b, nil
+}
+
+// ID is the broker's id, known once Start has returned.
+func (b *Broker) ID() int32 { return b.id }
+
+// Advertised lists what clients are told to connect to. It is known once Start has returned.
+func (b *Broker) Advertised() []kafka.Listener {
+	if p := b.addresses.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Start brings the broker up and returns when it serves. It waits for recovery, however long that takes, unless ctx ends.
+// After an error, or when ctx ended, nothing is left running; Stop may be called all the same.
+func (b *Broker) Start(ctx context.Context) error {
+	begin := time.Now()
+	for _, step := range []func(context.Context) error{
+		b.startPlugins,
+		b.openDirs,
+		b.startCoordination,
+		b.makeRooms,
+		b.loadConfigs,
+		b.openLogs,
+		b.startGroups,
+		b.listen,
+		b.register,
+		b.startController,
+		b.serve,
+	} {
+		err := ctx.Err()
+		if err == nil {
+			err = step(ctx)
+		}
+		if err != nil {
+			return errors.Join(err, b.Stop(context.WithoutCancel(ctx)))
+		}
+	}
+	topics, partitions := b.cache.Snapshot().Counts()
+	b.log.Info("broker serves", "broker", b.id, "cluster", b.clusterID, "topics", topics, "partitions", partitions, "start", time.Since(begin).Round(time.Millisecond))
+	return nil
+}
+
+// Stop drains the broker and closes everything in order: connections first, logs last, so that the next start needs no
+// recovery. When ctx ends the rest is cut short. It may be called twice, and after a Start that failed.
+func (b *Broker) Stop(ctx context.Context) error {
+	b.mu.Lock()
+	steps := b.stop
+	b.stop = nil
+	b.mu.Unlock()
+	var errs error
+	for i := len(steps) - 1; i >= 0; i-- {
+		if err := steps[i].f(ctx); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("%s: %w", steps[i].what, err))
+		}
+	}
+	return errs
+}
+
+// onStop adds a step to what Stop does, before all that was added earlier.
+func (b *Broker) onStop(what string, f func(context.Context) error) {
+	b.mu.Lock()
+	b.stop = append(b.stop, undo{what, f})
+	b.mu.Unlock()
+}
+
+// run starts a component, and has it stopped in its turn.
+func (b *Broker) run(ctx context.Context, what string, c plugin.Component) error {
+	b.onStop("stop "+what, c.Stop)
+	if err := c.Start(ctx); err != nil {
+		return fmt.Errorf("start %s: %w", what, err)
+	}
+	return nil
+}
+
+// settings are what every plug-in gets: a logger that bears its role and name.
+func (b *Broker) settings(role, name string) plugin.Settings {
+	return plugin.Settings{Logger: b.log.With("plugin", role+"/"+name)}
+}

@@ -1,0 +1,34 @@
+package broker
+
+import (
+	"log/slog"
+
+	"github.com/barnabas-mq/barnabas/core/compression"
+	"github.com/barnabas-mq/barnabas/core/config/kafka"
+	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/offsets"
+	"github.com/barnabas-mq/barnabas/core/storage"
+)
+
+// Maker makes an implementation of a role when its settings are known. A plugin.Choice is one.
+type Maker[S, T any] interface {
+	Name() string
+	New(settings S) (T, error)
+}
+
+// Options say what a broker is to be.
+type Options struct {
+	// Layers are the properties under Kafka's names, as the file, the environment and the command line give them.
+	Layers kafka.Layers
+	// Config is what the layers come to, from Layers.BrokerConfig.
+	Config kafka.BrokerConfig
+
+	// The implementations.
+	Storage     Maker[storage.Settings, storage.Storage]
+	Election    Maker[election.Settings, election.Coordination]
+	Compression []Maker[compression.Settings, compression.Codec]
+	Offsets     Maker[offsets.Settings, offsets.Store]
+
+	// Logger gets what the broker has to say; nil discards it.
+	Logger *slog.Logger
+}

@@ -1,0 +1,392 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	mathrand "math/rand/v2"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/api"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
+	"github.com/barnabas-mq/barnabas/core/compression"
+	"github.com/barnabas-mq/barnabas/core/config/kafka"
+	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/log"
+	"github.com/barnabas-mq/barnabas/core/offsets"
+	"github.com/barnabas-mq/barnabas/core/storage"
+)
+
+// This file has the steps of Start, in their order. Each leaves its counterpart with onStop.
+
+// startPlugins makes and starts what needs nothing of the broker.
+func (b *Broker) startPlugins(ctx context.Context) (err error) {
+	name := b.o.Storage.Name()
+	if b.storage, err = b.o.Storage.New(storage.Settings{Settings: b.settings("storage", name)}); err != nil {
+		return err
+	}
+	if err := b.run(ctx, "storage "+name, b.storage); err != nil {
+		return err
+	}
+	var codecs []compression.Codec
+	for _, maker := range b.o.Compression {
+		c, err := maker.New(compression.Settings{Settings: b.settings("compression", maker.Name())})
+		if err != nil {
+			return err
+		}
+		codecs = append(codecs, c)
+	}
+	if b.codecs, err = compression.NewSet(codecs...); err != nil {
+		return err
+	}
+	return b.run(ctx, "compression", b.codecs)
+}
+
+// openDirs locks the log directories. From here on nobody else can open them.
+func (b *Broker) openDirs(context.Context) (err error) {
+	if b.dirs, err = openDirs(b.o.Config.LogDirs, b.log); err != nil {
+		return err
+	}
+	b.onStop("close the log directories", func(context.Context) error {
+		if b.logs != nil { // the manager has closed them
+			return nil
+		}
+		return closeDirs(b.dirs)
+	})
+	return nil
+}
+
+// startCoordination finds out which cluster this is and which broker, and makes the directories say the same.
+func (b *Broker) startCoordination(ctx context.Context) (err error) {
+	meta, err := known(b.dirs)
+	if err != nil {
+		return err
+	}
+	name := b.o.Election.Name()
+	b.coordination, err = b.o.Election.New(election.Settings{Settings: b.settings("election", name), DataDir: b.dirs[0].Path()})
+	if err != nil {
+		return err
+	}
+	if err := b.run(ctx, "election "+name, b.coordination); err != nil {
+		return err
+	}
+	membership := b.coordination.Membership()
+	if b.clusterID, err = membership.ClusterID(ctx, meta.ClusterID); err != nil {
+		return fmt.Errorf("ask for the cluster id: %w", err)
+	}
+	switch b.id = b.o.Config.BrokerID; {
+	case b.id >= 0:
+	case meta.BrokerID >= 0:
+		b.id = meta.BrokerID
+	default:
+		if b.id, err = membership.NewBrokerID(ctx); err != nil {
+			return fmt.Errorf("ask for a broker id: %w", err)
+		}
+	}
+	for _, d := range b.dirs {
+		if err := d.Claim(log.Meta{BrokerID: b.id, ClusterID: b.clusterID}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRooms makes what others refer to: the cluster as this broker knows it, and its replicas. Both are empty until the
+// controller speaks.
+func (b *Broker) makeRooms(context.Context) error {
+	b.cache = metadata.NewCache(b.epoch.Load)
+	b.partitions = partition.NewManager(partition.Options{
+		BrokerID:    b.id,
+		BrokerEpoch: b.epoch.Load,
+		Logs:        logs{b},
+		MinISR: func(topic string) int {
+			return int(b.configs.TopicConfig(topic).MinInsyncReplicas)
+		},
+		ReplicaLagTimeMax: 30 * time.Second,
+		OnLeader:          b.leads,
+		OnFollower:        func(id partition.ID, _ int32) { b.resigned(id) },
+		OnRemoved:         b.resigned,
+		Now:               time.Now,
+		Logger:            b.log,
+	})
+	return nil
+}
+
+// loadConfigs reads what was changed while brokers ran, and keeps it in force from then on.
+func (b *Broker) loadConfigs(ctx context.Context) error {
+	b.configs = metadata.NewConfigs(metadata.ConfigOptions{
+		Metadata: b.coordination.Metadata(),
+		BrokerID: b.id,
+		Static:   b.o.Layers.Static,
+		Logger:   b.log,
+		Changed:  b.configChanged,
+	})
+	return b.run(ctx, "configurations", b.configs)
+}
+
+// configChanged puts the configuration of a topic in force, or of all topics when topic is empty.
+func (b *Broker) configChanged(topic string) {
+	topics := map[string]bool{}
+	if topic != "" {
+		topics[topic] = true
+	} else {
+		for p := range b.partitions.All() {
+			topics[p.ID().Topic] = true
+		}
+	}
+	for topic := range topics {
+		c := b.configs.TopicConfig(topic)
+		b.partitions.Configure(topic, logConfig(c), int(c.MinInsyncReplicas))
+	}
+}
+
+// openLogs opens what is on disk; after a crash it is checked first.
+func (b *Broker) openLogs(ctx context.Context) error {
+	c := &b.o.Config
+	b.logs = log.NewManager(log.ManagerOptions{
+		Storage:                    b.storage,
+		Codecs:                     b.codecs,
+		Logger:                     b.log,
+		Config:                     func(topic string) log.Config { return logConfig(b.configs.TopicConfig(topic)) },
+		RecoveryThreads:            int(c.NumRecoveryThreadsPerDataDir),
+		InitialDelay:               c.LogInitialTaskDelay,
+		RetentionInterval:          c.LogRetentionCheckInterval,
+		FlushInterval:              never(c.LogFlushSchedulerInterval),
+		RecoveryPointInterval:      c.LogFlushOffsetCheckpointInterval,
+		StartOffsetInterval:        c.LogFlushStartOffsetCheckpointInterval,
+		HighWatermarkInterval:      c.ReplicaHighWatermarkCheckpointInterval,
+		ProducerExpiration:         c.ProducerIDExpiration,
+		ProducerExpirationInterval: c.ProducerIDExpirationCheckInterval,
+		DirFailed:                  b.dirFailed,
+	}, b.dirs...)
+	b.onStop("close the logs", func(ctx context.Context) error { return b.logs.Close(ctx, b.epoch.Load()) })
+	return b.logs.Open(ctx)
+}
+
+// never turns the longest time there is, Kafka's way to say "never", into the manager's.
+func never(d time.Duration) time.Duration {
+	if d == math.MaxInt64 {
+		return 0
+	}
+	return d
+}
+
+// dirFailed takes the replicas of a failed log directory out of service.
+func (b *Broker) dirFailed(d *log.Dir, err error) {
+	b.log.Error("a log directory failed; its partitions are offline until the broker is restarted with a mended disk", "dir", d.Path(), "err", err)
+	b.partitions.FailDir(d.Path(), err)
+}
+
+// startGroups makes the group coordinator and the store under it.
+func (b *Broker) startGroups(ctx context.Context) (err error) {
+	c := &b.o.Config
+	name := b.o.Offsets.Name()
+	b.offsets, err = b.o.Offsets.New(offsets.Settings{
+		Settings: b.settings("offsets", name),
+		Log: &group.Log{
+			Partitions:  b.partitions,
+			Snapshot:    b.cache.Snapshot,
+			EnsureTopic: b.ensureTopic,
+		},
+		Codecs: b.codecs,
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.run(ctx, "offsets "+name, b.offsets); err != nil {
+		return err
+	}
+	b.groups = group.New(group.Options{
+		Config: group.Config{
+			MinSession:     c.GroupMinSessionTimeout,
+			MaxSession:     c.GroupMaxSessionTimeout,
+			InitialDelay:   c.GroupInitialRebalanceDelay,
+			MaxSize:        int(c.GroupMaxSize),
+			MaxMetadata:    int(c.OffsetMetadataMaxBytes),
+			CommitTimeout:  c.OffsetsCommitTimeout,
+			Retention:      c.OffsetsRetention,
+			RetentionCheck: c.OffsetsRetentionCheckInterval,
+		},
+		Store:  b.offsets,
+		Logger: b.log,
+	})
+	b.onStop("stop the group coordinator", b.groups.Stop)
+	b.groups.Start()
+	if b.groups.Topic() == "" {
+		// Without an internal topic nobody's leadership says who coordinates: a broker alone does.
+		b.groups.Lead(0, 0)
+	}
+	return nil
+}
+
+// ensureTopic creates an internal topic when it is missing.
+func (b *Broker) ensureTopic(ctx context.Context, topic string) error {
+	return b.controller.EnsureInternalTopic(ctx, topic, b.configs.Layers())
+}
+
+// leads is told that this broker leads a partition from now on.
+func (b *Broker) leads(id partition.ID, epoch int32) {
+	if b.groups != nil && id.Topic == b.groups.Topic() {
+		b.groups.Lead(id.Partition, epoch)
+	}
+}
+
+// resigned is told that this broker doesn't lead a partition any more.
+func (b *Broker) resigned(id partition.ID) {
+	if b.groups != nil && id.Topic == b.groups.Topic() {
+		b.groups.Resign(id.Partition)
+	}
+}
+
+// listen binds the listeners, so that their ports are known. Nobody is answered yet.
+func (b *Broker) listen(ctx context.Context) (err error) {
+	c := &b.o.Config
+	b.controller = controller.New(controller.Options{
+		Rules:      b.rules(),
+		Election:   b.coordination.Election(),
+		Membership: b.coordination.Membership(),
+		Metadata:   b.coordination.Metadata(),
+		Pusher: controller.Local{
+			BrokerID:       b.id,
+			UpdateMetadata: b.cache.Update,
+			LeaderAndISR:   b.partitions.ApplyLeaderAndISR,
+			StopReplica:    b.partitions.StopReplicas,
+		},
+		Logger: b.log,
+	})
+	listeners := make([]wire.Listener, len(c.Listeners))
+	for i, l := range c.Listeners {
+		listeners[i] = wire.Listener{Name: l.Name, Address: l.Address()}
+	}
+	perIP := map[string]int{}
+	for host, n := range c.MaxConnectionsPerIPOverrides {
+		perIP[host] = int(n)
+	}
+	b.server, err = wire.New(wire.Options{
+		Logger: b.log,
+		Handler: api.Handlers(api.Deps{
+			Logger: b.log,
+			Now:    time.Now,
+			Cluster: &api.Cluster{
+				BrokerID:   b.id,
+				ClusterID:  b.clusterID,
+				Metadata:   b.cache,
+				Configs:    b.configs,
+				Controller: b.controller,
+				Election:   b.coordination.Election(),
+			},
+			Partitions:    b.partitions,
+			LogDirs:       logDirs{b.logs},
+			Groups:        b.groups,
+			ProducerIDs:   producerid.New(b.coordination.Metadata(), b.id),
+			Codecs:        b.codecs,
+			FetchMaxBytes: int(c.FetchMaxBytes),
+			FetchSessions: int(c.FetchSessionCacheSlots),
+		}),
+		Listeners:           listeners,
+		MaxRequestBytes:     int(c.SocketRequestMaxBytes),
+		MaxConnections:      int(c.MaxConnections),
+		MaxConnectionsPerIP: int(c.MaxConnectionsPerIP),
+		PerIP:               perIP,
+		MaxIdle:             c.ConnectionsMaxIdle,
+		SendBuffer:          int(c.SocketSendBufferBytes),
+		ReceiveBuffer:       int(c.SocketReceiveBufferBytes),
+	})
+	if err != nil {
+		return err
+	}
+	b.onStop("close the connections", b.server.Stop)
+	return b.server.Listen(ctx)
+}
+
+// rules are what the controller goes by.
+func (b *Broker) rules() controller.Rules {
+	c := &b.o.Config
+	return controller.Rules{
+		BrokerID:          b.id,
+		InterBroker:       c.Listeners[0].Name,
+		Partitions:        c.NumPartitions,
+		ReplicationFactor: int16(c.DefaultReplicationFactor),
+		DeleteTopics:      c.DeleteTopicEnable,
+		Unclean:           func(topic string) bool { return b.configs.TopicConfig(topic).UncleanLeaderElection },
+		CheckConfig: func(config map[string]string) error {
+			settings := make([]kafka.Setting, 0, len(config))
+			for name, value := range config {
+				settings = append(settings, kafka.Setting{Name: name, Value: &value})
+			}
+			_, err := b.configs.Layers().ChangeTopic(settings)
+			return err
+		},
+		Draw: mathrand.IntN,
+		NewID: func() (id election.TopicID) {
+			for {
+				rand.Read(id[:]) // never fails
+				// Kafka's tools take an id that begins with '-' for an option, and zero means none.
+				if id != (election.TopicID{}) && log.FormatTopicID(id)[0] != '-' {
+					return id
+				}
+			}
+		},
+	}
+}
+
+// register makes the broker known to the cluster under the addresses that clients are to use.
+func (b *Broker) register(ctx context.Context) error {
+	addresses := b.o.Config.Advertise(func(name string) int {
+		if tcp, ok := b.server.Addr(name).(*net.TCPAddr); ok {
+			return tcp.Port
+		}
+		return 0
+	}, kafka.RoutableHost(ctx))
+	b.addresses.Store(&addresses)
+	endpoints := make([]election.Endpoint, len(addresses))
+	for i, l := range addresses {
+		endpoints[i] = election.Endpoint{Listener: l.Name, Protocol: l.Protocol, Host: l.Host, Port: int32(l.Port)}
+	}
+	registration, err := b.coordination.Membership().Register(ctx, election.Broker{ID: b.id, Rack: b.o.Config.Rack, Endpoints: endpoints})
+	if err != nil {
+		return fmt.Errorf("register broker %d: %w", b.id, err)
+	}
+	b.epoch.Store(registration.Epoch())
+	b.onStop("leave the cluster", registration.Leave)
+	return nil
+}
+
+// startController campaigns, and waits until a controller has told this broker what it serves.
+func (b *Broker) startController(ctx context.Context) error {
+	if err := b.run(ctx, "controller", b.controller); err != nil {
+		return err
+	}
+	self := func(s *metadata.Snapshot) bool {
+		_, alive := s.Broker(b.id)
+		return alive
+	}
+	if _, err := b.cache.Await(ctx, self); err != nil {
+		return fmt.Errorf("wait for a controller: %w", err)
+	}
+	if b.controller.Active() {
+		return nil
+	}
+	select {
+	case <-b.controller.Ready():
+		return nil
+	case <-ctx.Done():
+		return errors.New("wait for the controller to take over broker " + strconv.Itoa(int(b.id)) + ": " + ctx.Err().Error())
+	}
+}
+
+// serve begins to answer. It is the last step of Start, and so its counterpart the first of Stop: drain the connections
+// before anything that they need is stopped.
+func (b *Broker) serve(context.Context) error {
+	b.onStop("drain the connections", b.server.Stop)
+	return b.server.Start()
+}
