@@ -17,113 +17,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// disk is what outlives a store: for each shard the events of its writes.
-type disk struct {
-	mu     sync.Mutex
-	events map[int32][]offsets.Event
-}
-
-// good is a store that keeps the contract; each broken one changes something.
-type good struct {
-	offsets.Owners
-	disk *disk
-}
-
-func newGood(d *disk) *good {
-	g := &good{disk: d}
-	g.Close()
-	return g
-}
-
-func (g *good) Start(context.Context) error     { g.Open(); return nil }
-func (g *good) Stop(context.Context) error      { g.Close(); return nil }
-func (*good) Topic() string                     { return "groups" }
-func (*good) Prepare(context.Context) error     { return nil }
-func (*good) Shard(group string) (int32, error) { return offsets.ShardOf(group, 7), nil }
-func (g *good) Unload(shard, epoch int32)       { g.Drop(shard, epoch) }
-
-func (g *good) Load(ctx context.Context, shard, epoch int32, visit func(offsets.Event) error) error {
-	if err := g.Begin(shard, epoch); err != nil {
-		return err
-	}
-	g.disk.mu.Lock()
-	events := g.disk.events[shard]
-	g.disk.mu.Unlock()
-	var err error
-	for _, e := range events {
-		if err = ctx.Err(); err != nil {
-			break
-		}
-		if err = visit(copied(e)); err != nil {
-			break
-		}
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	return g.Finish(shard, epoch, err)
-}
-
-// copied sends an event through the record format.
-func copied(e offsets.Event) offsets.Event {
-	if e.Entry.Tombstone() {
-		return e
-	}
-	key, _ := offsets.AppendKey(nil, e.Entry.Key)
-	value, _ := offsets.AppendValue(nil, e.Entry)
-	entry, _, err := offsets.Decode(key, value)
-	if err == nil { // a broken store may try what doesn't fit
-		e.Entry = entry
-	}
-	return e
-}
-
-func (g *good) Write(ctx context.Context, shard, epoch int32, b offsets.Batch) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for _, e := range b.Entries {
-		if _, err := offsets.AppendKey(nil, e.Key); err != nil {
-			return err
-		}
-		if _, err := offsets.AppendValue(nil, e); err != nil {
-			return err
-		}
-	}
-	g.disk.mu.Lock()
-	defer g.disk.mu.Unlock()
-	if err := g.Check(shard, epoch); err != nil {
-		return err
-	}
-	g.keep(shard, b)
-	return nil
-}
-
-func (g *good) keep(shard int32, b offsets.Batch) {
-	producer := int64(offsets.None)
-	if b.Producer != nil {
-		producer = b.Producer.ID
-	}
-	if b.Ended != offsets.NotEnded {
-		g.disk.events[shard] = append(g.disk.events[shard], offsets.Event{Producer: producer, Ended: b.Ended})
-	}
-	for _, e := range b.Entries {
-		g.disk.events[shard] = append(g.disk.events[shard], copied(offsets.Event{Producer: producer, Entry: e}))
-	}
-}
-
-func world(make func(*disk) offsets.Store) World {
-	d := &disk{events: map[int32][]offsets.Event{}}
+func world(make func(*Disk) offsets.Store) World {
+	d := NewDisk()
 	return World{Keeps: true, Store: func() offsets.Store { return make(d) }}
 }
 
-func TestGoodPasses(t *testing.T) {
-	Run(t, func(*testing.T) World { return world(func(d *disk) offsets.Store { return newGood(d) }) })
+func TestStorePasses(t *testing.T) {
+	Run(t, func(*testing.T) World { return world(func(d *Disk) offsets.Store { return NewStore(d) }) })
 }
 
-// broken is a good store but for what its functions change.
+// broken is a Store but for what its functions change.
 type broken struct {
-	*good
+	*Store
 	load  func(b *broken, ctx context.Context, shard, epoch int32, visit func(offsets.Event) error) error
 	write func(b *broken, ctx context.Context, shard, epoch int32, batch offsets.Batch) error
 	shard func(group string) (int32, error)
@@ -134,21 +39,21 @@ func (b *broken) Load(ctx context.Context, shard, epoch int32, visit func(offset
 	if b.load != nil {
 		return b.load(b, ctx, shard, epoch, visit)
 	}
-	return b.good.Load(ctx, shard, epoch, visit)
+	return b.Store.Load(ctx, shard, epoch, visit)
 }
 
 func (b *broken) Write(ctx context.Context, shard, epoch int32, batch offsets.Batch) error {
 	if b.write != nil {
 		return b.write(b, ctx, shard, epoch, batch)
 	}
-	return b.good.Write(ctx, shard, epoch, batch)
+	return b.Store.Write(ctx, shard, epoch, batch)
 }
 
 func (b *broken) Shard(group string) (int32, error) {
 	if b.shard != nil {
 		return b.shard(group)
 	}
-	return b.good.Shard(group)
+	return b.Store.Shard(group)
 }
 
 func (b *broken) Stop(ctx context.Context) error {
@@ -157,7 +62,7 @@ func (b *broken) Stop(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.good.Stop(ctx)
+	return b.Store.Stop(ctx)
 }
 
 // TestBrokenAreRejected proves that the suite can fail, and in the clause that was broken.
@@ -174,13 +79,13 @@ func TestBrokenAreRejected(t *testing.T) {
 					kept.Entries = append(kept.Entries, e)
 				}
 			}
-			return b.good.Write(ctx, shard, epoch, kept)
+			return b.Store.Write(ctx, shard, epoch, kept)
 		}}},
 		{"transactions count at once", "4.1 pending offsets count from the commit", broken{write: func(b *broken, ctx context.Context, shard, epoch int32, batch offsets.Batch) error {
 			if batch.Ended == offsets.NotEnded {
 				batch.Producer = nil
 			}
-			return b.good.Write(ctx, shard, epoch, batch)
+			return b.Store.Write(ctx, shard, epoch, batch)
 		}}},
 		{"doesn't fence", "6.3 no writes without a load", broken{write: func(b *broken, _ context.Context, shard, _ int32, batch offsets.Batch) error {
 			b.disk.mu.Lock()
@@ -189,30 +94,30 @@ func TestBrokenAreRejected(t *testing.T) {
 			return nil
 		}}},
 		{"loads under any epoch", "4.6 old epochs are refused", broken{load: func(b *broken, ctx context.Context, shard, epoch int32, visit func(offsets.Event) error) error {
-			b.good.Close()
-			b.good.Open()
-			return b.good.Load(ctx, shard, epoch, visit)
+			b.owners.Close()
+			b.owners.Open()
+			return b.Store.Load(ctx, shard, epoch, visit)
 		}}},
 		{"keeps a load that failed", "4.4 a failed load owns nothing", broken{load: func(b *broken, ctx context.Context, shard, epoch int32, visit func(offsets.Event) error) error {
-			err := b.good.Load(ctx, shard, epoch, visit)
+			err := b.Store.Load(ctx, shard, epoch, visit)
 			if err != nil {
-				_ = b.good.Load(context.Background(), shard, epoch, func(offsets.Event) error { return nil })
+				_ = b.Store.Load(context.Background(), shard, epoch, func(offsets.Event) error { return nil })
 			}
 			return err
 		}}},
 		{"swallows visit's error", "4.3 an error of visit ends the load", broken{load: func(b *broken, ctx context.Context, shard, epoch int32, visit func(offsets.Event) error) error {
-			return b.good.Load(ctx, shard, epoch, func(e offsets.Event) error { _ = visit(e); return nil })
+			return b.Store.Load(ctx, shard, epoch, func(e offsets.Event) error { _ = visit(e); return nil })
 		}}},
 		{"stores half a batch", "6.7 strings that don't fit", broken{write: func(b *broken, ctx context.Context, shard, epoch int32, batch offsets.Batch) error {
 			for _, e := range batch.Entries {
 				one := batch
 				one.Entries = []offsets.Entry{e}
-				if err := b.good.Write(ctx, shard, epoch, one); err != nil {
+				if err := b.Store.Write(ctx, shard, epoch, one); err != nil {
 					return err
 				}
 			}
 			if len(batch.Entries) == 0 {
-				return b.good.Write(ctx, shard, epoch, batch)
+				return b.Store.Write(ctx, shard, epoch, batch)
 			}
 			return nil
 		}}},
@@ -225,7 +130,7 @@ func TestBrokenAreRejected(t *testing.T) {
 		}}},
 		{"loses the oldest writes", "4.2 earlier epochs' writes are there", broken{load: func(b *broken, ctx context.Context, shard, epoch int32, visit func(offsets.Event) error) error {
 			skipped := false
-			return b.good.Load(ctx, shard, epoch, func(e offsets.Event) error {
+			return b.Store.Load(ctx, shard, epoch, func(e offsets.Event) error {
 				if !skipped {
 					skipped = true
 					return nil
@@ -244,7 +149,7 @@ func TestBrokenAreRejected(t *testing.T) {
 			}
 		}()}},
 		{"ignores the context", "6.5 no write after its context", broken{write: func(b *broken, _ context.Context, shard, epoch int32, batch offsets.Batch) error {
-			return b.good.Write(context.Background(), shard, epoch, batch)
+			return b.Store.Write(context.Background(), shard, epoch, batch)
 		}}},
 	}
 	for _, c := range cases {
@@ -252,9 +157,9 @@ func TestBrokenAreRejected(t *testing.T) {
 			rejectedBy := map[string]bool{}
 			for _, clause := range Clauses() {
 				if fails(func(tb TB) {
-					clause.Check(tb, world(func(d *disk) offsets.Store {
+					clause.Check(tb, world(func(d *Disk) offsets.Store {
 						b := c.broken
-						b.good = newGood(d)
+						b.Store = NewStore(d)
 						return &b
 					}))
 				}) {
