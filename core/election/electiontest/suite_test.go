@@ -1,0 +1,13 @@
+package electiontest
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMemory(t *testing.T) {
+	Run(t, Options{}, func(*testing.T) Cluster { return NewMemory() })
+}
