@@ -47,15 +47,15 @@ func TestOptions(t *testing.T) {
 	} {
 		section, err := config.Parse("x.yaml", []byte(yaml))
 		require.NoError(t, err)
-		if err := Factory().Check(section); ok {
+		if err := NewFactory().Check(section); ok {
 			require.NoError(t, err)
 		} else {
 			require.Error(t, err, yaml)
 		}
 	}
-	made, err := Factory().New(config.Empty("election.standalone"), election.Settings{DataDir: t.TempDir()})
+	made, err := NewFactory().New(config.Empty("election.standalone"), election.Settings{DataDir: t.TempDir()})
 	require.NoError(t, err)
 	require.NotNil(t, made)
-	_, err = Factory().New(config.Empty("election.standalone"), election.Settings{})
+	_, err = NewFactory().New(config.Empty("election.standalone"), election.Settings{})
 	require.Error(t, err, "a relative path without a data directory")
 }
