@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/compress"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/interop/probe"
 )
@@ -63,7 +62,7 @@ func (first) Balance(kafka.Message, ...int) int { return 0 }
 func (c client) Produce(ctx context.Context, topic, codec string, records []probe.Record) (int64, error) {
 	var compression kafka.Compression
 	if codec != "none" {
-		if err := (*compress.Compression)(&compression).UnmarshalText([]byte(codec)); err != nil {
+		if err := compression.UnmarshalText([]byte(codec)); err != nil {
 			return 0, err
 		}
 	}
