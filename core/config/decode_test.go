@@ -39,7 +39,7 @@ type options struct {
 	Topics map[string]struct {
 		Retention int64 `yaml:"retention.ms" doc:"kept"`
 	} `yaml:"topics" doc:"per topic"`
-	hidden int
+	hidden int //nolint:unused // decoding must leave it alone
 }
 
 func defaults() options {

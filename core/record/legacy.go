@@ -255,7 +255,7 @@ func (v *Validator) addLegacy(s *scratch, e entry, r *Rules) error {
 		}
 		index++
 		if errs != nil {
-			return nil // nothing will be appended; only the other errors count
+			return nil //nolint:nilerr // nothing will be appended; only the other errors count
 		}
 		return s.add(Record{Timestamp: m.timestamp, Key: m.key, Value: m.value})
 	}

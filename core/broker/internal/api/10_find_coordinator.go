@@ -67,7 +67,7 @@ func (h *handlers) coordinator(ctx context.Context, r *Request, kind int8, key s
 		c.ErrorCode, c.NodeID, c.Host, c.Port = e.Code, -1, "", -1
 		return c
 	}
-	node := int32(-1)
+	var node int32
 	switch {
 	case kind == groupCoordinator:
 		var ok bool

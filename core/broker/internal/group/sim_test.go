@@ -89,7 +89,6 @@ type client struct {
 	protos   []Protocol
 	join     Ticket
 	sync     Ticket
-	topics   []string
 }
 
 func (s *sim) client() *client {
