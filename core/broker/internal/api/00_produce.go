@@ -157,14 +157,13 @@ func (x *produceCall) append(t *produceTopic, q *producePartition, refused error
 	p, err := x.check(t, q, refused)
 	if err != nil {
 		x.fail(&result, err)
-		if result.code == kerr.NotLeaderForPartition.Code {
-			result.leader, result.leaderEpoch = x.leaders.of(x.h, x.listener, p, borrow(t.name), t.id, q.partition)
-		}
+		x.point(&result, p, borrow(t.name), t.id)
 		return result, wait
 	}
 	done, err := p.Append(partition.Append{Batches: q.records, Acks: x.request.acks})
 	if err != nil {
 		x.fail(&result, err)
+		x.point(&result, p, "", t.id)
 		x.explain(&result, p, err)
 		return result, wait
 	}
@@ -211,14 +210,19 @@ func (x *produceCall) check(t *produceTopic, q *producePartition, refused error)
 	return p, nil
 }
 
+// point adds who leads, when that is what the client got wrong. The partition may be nil; then its topic counts.
+func (x *produceCall) point(result *produceResult, p *partition.Partition, topic string, id [16]byte) {
+	if x.request.version >= 10 && result.code == kerr.NotLeaderForPartition.Code {
+		result.leader, result.leaderEpoch = x.leaders.of(x.h, x.listener, p, topic, id, result.partition)
+	}
+}
+
 // explain fills in what the answer says besides the code when an append was refused: Kafka tells the log's start with errors
 // about the records, and not with those about the partition or about sizes.
 func (x *produceCall) explain(result *produceResult, p *partition.Partition, err error) {
 	switch result.code {
-	case kerr.NotLeaderForPartition.Code:
-		result.leader, result.leaderEpoch = x.leaders.of(x.h, x.listener, p, "", [16]byte{}, 0)
-		return
-	case kerr.UnknownTopicOrPartition.Code, kerr.MessageTooLarge.Code, kerr.RecordListTooLarge.Code, kerr.CorruptMessage.Code, kerr.KafkaStorageError.Code:
+	case kerr.UnknownTopicOrPartition.Code, kerr.NotLeaderForPartition.Code, kerr.MessageTooLarge.Code, kerr.RecordListTooLarge.Code,
+		kerr.CorruptMessage.Code, kerr.KafkaStorageError.Code:
 		return
 	}
 	result.logStart = p.Log().StartOffset()
