@@ -15,8 +15,8 @@ import (
 	"github.com/barnabas-mq/barnabas/core/record"
 )
 
-// fetched sends a fetch and renders its answer, one line for each partition: "topic-partition code hw records".
-func fetched(t testing.TB, c *client, version int16, req *kmsg.FetchRequest) (*kmsg.FetchResponse, []string) {
+// fetchLines sends a fetch and renders its answer, one line for each partition: "topic-partition code hw records".
+func fetchLines(t testing.TB, c *client, version int16, req *kmsg.FetchRequest) (*kmsg.FetchResponse, []string) {
 	t.Helper()
 	plain := *req
 	plain.Version = version
@@ -68,7 +68,7 @@ func TestFetchEveryVersion(t *testing.T) {
 	h := library(t, nil)
 	c := connect(t, h.server)
 	for v := range int16(fetchMax + 1) {
-		resp, lines := fetched(t, c, v, fetchOf("t", from(0, 8), from(2, 0), from(3, 9)))
+		resp, lines := fetchLines(t, c, v, fetchOf("t", from(0, 8), from(2, 0), from(3, 9)))
 		require.Equal(t, []string{"t-0 0 10 8=s8 9=s9", "t-2 0 0", "t-3 0 10 9=d9"}, lines, "version %d", v)
 		require.Zero(t, resp.SessionID)
 		p := resp.Topics[0].Partitions[2]
@@ -82,7 +82,7 @@ func TestFetchEveryVersion(t *testing.T) {
 		if v >= 11 {
 			require.Equal(t, int32(-1), p.PreferredReadReplica)
 		}
-		_, lines = fetched(t, c, v, fetchOf("t", from(1, 4)))
+		_, lines = fetchLines(t, c, v, fetchOf("t", from(1, 4)))
 		want := "t-1 0 12 3=a1 4=b1 5=c1 6=a2 7=b2 8=c2 9=a3 10=b3 11=c3"
 		if v < 4 { // old clients don't expect records below the offset
 			want = strings.Replace(want, "3=a1 ", "", 1)
@@ -127,7 +127,7 @@ func TestFetchErrors(t *testing.T) {
 				if !strings.Contains(tc.want, " 0 ") {
 					tc.req.MaxWaitMillis, tc.req.MinBytes = 10000, 1
 				}
-				resp, lines := fetched(t, c, v, tc.req)
+				resp, lines := fetchLines(t, c, v, tc.req)
 				require.Equal(t, []string{tc.want}, lines, "version %d", v)
 				p := resp.Topics[0].Partitions[0]
 				if strings.Contains(tc.want, " 74 ") && v >= 16 {
@@ -152,7 +152,7 @@ func TestFetchErrors(t *testing.T) {
 			if v >= fetchTopicIDs {
 				want[1] = "nowhere-0 100 -1"
 			}
-			_, lines := fetched(t, c, v, req)
+			_, lines := fetchLines(t, c, v, req)
 			require.Equal(t, want, lines, "version %d", v)
 		}
 	})
@@ -160,7 +160,7 @@ func TestFetchErrors(t *testing.T) {
 		for v := range int16(fetchMax + 1) {
 			req := fetchOf("t", from(0, 9))
 			req.IsolationLevel, req.SessionID = 2, 5
-			resp, lines := fetched(t, c, v, req)
+			resp, lines := fetchLines(t, c, v, req)
 			switch {
 			case v < 4:
 				require.Equal(t, []string{"t-0 0 10 9=s9"}, lines)
@@ -178,7 +178,7 @@ func TestFetchErrors(t *testing.T) {
 	t.Run("read committed", func(t *testing.T) {
 		req := fetchOf("t", from(0, 9))
 		req.IsolationLevel = 1
-		resp, _ := fetched(t, c, 11, req)
+		resp, _ := fetchLines(t, c, 11, req)
 		require.NotNil(t, resp.Topics[0].Partitions[0].AbortedTransactions)
 		require.Empty(t, resp.Topics[0].Partitions[0].AbortedTransactions)
 	})
@@ -190,7 +190,7 @@ func TestFetchDivergingEpoch(t *testing.T) {
 	p.LastFetchedEpoch = h.epoch - 3 // the epoch under which partition 0 was written
 	req := fetchOf("t", p)
 	req.MaxWaitMillis, req.MinBytes = 10000, 1
-	resp, lines := fetched(t, connect(t, h.server), 12, req)
+	resp, lines := fetchLines(t, connect(t, h.server), 12, req)
 	require.Equal(t, []string{"t-0 0 10"}, lines)
 	require.Equal(t, int64(10), resp.Topics[0].Partitions[0].DivergingEpoch.EndOffset)
 }
@@ -212,19 +212,19 @@ func TestFetchLimits(t *testing.T) {
 	c := connect(t, h.server)
 	small := "t-1 0 3 0=small"
 	for v := int16(3); v <= fetchMax; v++ {
-		_, lines := fetched(t, c, v, limited(1, 1, from(0, 0), from(1, 1), from(2, 0)))
+		_, lines := fetchLines(t, c, v, limited(1, 1, from(0, 0), from(1, 1), from(2, 0)))
 		require.Equal(t, []string{"t-0 0 0", "t-1 0 3 1=" + big, "t-2 0 1"}, lines, "the first that has anything, and nothing of the next")
-		_, lines = fetched(t, c, v, limited(1, 1, from(2, 0), from(1, 1)))
+		_, lines = fetchLines(t, c, v, limited(1, 1, from(2, 0), from(1, 1)))
 		require.Equal(t, []string{"t-2 0 1 0=" + big, "t-1 0 3"}, lines)
-		_, lines = fetched(t, c, v, limited(1000, 1<<20, from(1, 0), from(2, 0)))
+		_, lines = fetchLines(t, c, v, limited(1000, 1<<20, from(1, 0), from(2, 0)))
 		require.Equal(t, []string{small, "t-2 0 1"}, lines)
 		if v > 3 { // which converts
-			_, lines = fetched(t, c, v, limited(-1, 1<<20, from(1, 0)))
+			_, lines = fetchLines(t, c, v, limited(-1, 1<<20, from(1, 0)))
 			require.Equal(t, []string{"t-1 -1 -1"}, lines)
 		}
 	}
 	for v := range int16(3) {
-		_, lines := fetched(t, c, v, limited(0, 50, from(1, 0), from(2, 0)))
+		_, lines := fetchLines(t, c, v, limited(0, 50, from(1, 0), from(2, 0)))
 		require.Equal(t, []string{"t-1 0 3", "t-2 0 1"}, lines, "the limits are hard")
 	}
 
@@ -233,7 +233,7 @@ func TestFetchLimits(t *testing.T) {
 	for range 10 {
 		bounded.put("t", 0, batch(t, "small"))
 	}
-	_, lines := fetched(t, connect(t, bounded.server), 12, fetchOf("t", from(0, 0)))
+	_, lines := fetchLines(t, connect(t, bounded.server), 12, fetchOf("t", from(0, 0)))
 	require.Equal(t, []string{"t-0 0 10 0=small"}, lines, "the broker's own limit")
 }
 
@@ -254,7 +254,7 @@ func TestFetchWaits(t *testing.T) {
 			}
 		}()
 		began := time.Now()
-		_, lines := fetched(t, c, version, req)
+		_, lines := fetchLines(t, c, version, req)
 		took := time.Since(began)
 		<-done
 		return took, lines
@@ -339,7 +339,7 @@ func TestFetchSessions(t *testing.T) {
 				req.Topics = nil
 			}
 			req.SessionID, req.SessionEpoch = id, epoch
-			resp, lines := fetched(t, c, v, req)
+			resp, lines := fetchLines(t, c, v, req)
 			require.Equal(t, want, lines, "version %d", v)
 			return resp
 		}
@@ -363,7 +363,7 @@ func TestFetchSessions(t *testing.T) {
 		forget := fetchOf("t")
 		forget.Topics, forget.SessionID, forget.SessionEpoch = nil, id, 9
 		forget.ForgottenTopics = []kmsg.FetchRequestForgottenTopic{{Topic: "t", TopicID: topicID("t"), Partitions: []int32{0, 1, 2, 99, 3}}}
-		resp, lines := fetched(t, c, v, forget)
+		resp, lines := fetchLines(t, c, v, forget)
 		require.Empty(t, lines)
 		require.Zero(t, resp.SessionID)
 		require.Equal(t, kerr.FetchSessionIDNotFound.Code, step(id, 10, nil).ErrorCode)
@@ -371,10 +371,10 @@ func TestFetchSessions(t *testing.T) {
 	c := connect(t, h.server)
 	open := fetchOf("t", from(2, 0))
 	open.SessionEpoch = 0
-	resp, _ := fetched(t, c, 12, open)
+	resp, _ := fetchLines(t, c, 12, open)
 	next := fetchOf("t")
 	next.Topics, next.SessionID, next.SessionEpoch = nil, resp.SessionID, 1
-	resp, _ = fetched(t, c, 13, next)
+	resp, _ = fetchLines(t, c, 13, next)
 	require.Equal(t, kerr.FetchSessionTopicIDError.Code, resp.ErrorCode)
 }
 
@@ -384,13 +384,13 @@ func TestFetchSessionWaits(t *testing.T) {
 	c := connect(t, h.server)
 	open := fetchOf("t", from(0, 10), from(2, 0))
 	open.SessionEpoch = 0
-	resp, _ := fetched(t, c, 11, open)
+	resp, _ := fetchLines(t, c, 11, open)
 	for epoch := int32(1); epoch <= 3; epoch++ {
 		next := fetchOf("t")
 		next.Topics, next.SessionID, next.SessionEpoch = nil, resp.SessionID, epoch
 		next.MaxWaitMillis, next.MinBytes = 100, 1
 		began := time.Now()
-		_, lines := fetched(t, c, 11, next)
+		_, lines := fetchLines(t, c, 11, next)
 		require.Empty(t, lines)
 		require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond)
 	}
