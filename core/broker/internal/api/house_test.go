@@ -45,11 +45,12 @@ type testLogs struct {
 	dir    string
 	store  storage.Storage
 	codecs record.Codecs
+	config func(topic string) log.Config
 }
 
-func (l *testLogs) Open(topic string, n int32, c log.Config, _ bool) (*log.Log, error) {
+func (l *testLogs) Open(topic string, n int32, _ bool) (*log.Log, error) {
 	opened, err := log.Open(context.Background(), log.Options{Dir: filepath.Join(l.dir, topic+"-"+strconv.Itoa(int(n))), Topic: topic, Partition: n,
-		Storage: l.store, Codecs: l.codecs, Config: c})
+		Storage: l.store, Codecs: l.codecs, Config: l.config(topic)})
 	if err == nil {
 		l.t.Cleanup(func() { opened.Close(context.Background()) })
 	}
@@ -75,7 +76,7 @@ func newHouse(t testing.TB, change func(*Deps)) *house {
 	require.NoError(t, err)
 	h.cache = metadata.NewCache(func() int64 { return -1 })
 	h.parts = partition.NewManager(partition.Options{BrokerID: self, BrokerEpoch: func() int64 { return -1 },
-		Logs: &testLogs{t, t.TempDir(), store, codecs}, TopicConfig: func(topic string) (log.Config, int) { return h.config(topic), 1 },
+		Logs: &testLogs{t, t.TempDir(), store, codecs, h.config}, MinISR: func(string) int { return 1 },
 		ReplicaLagTimeMax: 30 * time.Second, Now: time.Now})
 	d := Deps{Partitions: h.parts, Codecs: codecs, Cluster: &Cluster{BrokerID: self, Metadata: h.cache}}
 	if change != nil {
