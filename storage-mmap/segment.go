@@ -97,7 +97,8 @@ func (g *segment) put(b []byte, pos int64) error {
 }
 
 // grow allocates at least up to end: the file grows by as much as it has, within the bounds of the options, so that what is
-// allocated in vain stays in proportion, and large segments don't ask often. On a disk that is nearly full it takes what is needed only.
+// allocated in vain stays in proportion, and large segments don't ask often. On a disk that is nearly full it takes what is
+// needed only.
 func (g *segment) grow(end int64) error {
 	growth := min(max(g.length, int64(g.storage.options.MinGrowth)), int64(g.storage.options.MaxGrowth))
 	length := max(end, g.length+growth)
@@ -117,7 +118,7 @@ func (g *segment) View(pos, n int64) (storage.View, error) {
 	if !g.file.Retain() {
 		return nil, g.file.Error("view", storage.ErrClosed)
 	}
-	m := g.holdMap(n > 0)
+	m := g.holdMap(n > 0 && n <= g.size.Load())
 	if size := g.size.Load(); pos < 0 || n < 0 || pos > size || n > size-pos {
 		if m != nil {
 			m.release()

@@ -67,6 +67,17 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
+func TestEmptySegmentIsNeverMapped(t *testing.T) {
+	g, path := created(t, DefaultOptions(), storage.Options{Capacity: 1 << 30})
+	_, err := g.View(0, 1)
+	require.ErrorIs(t, err, storage.ErrRange)
+	v, err := g.View(0, 0)
+	require.NoError(t, err)
+	v.Release()
+	require.Nil(t, g.current.Load())
+	require.Zero(t, length(t, path))
+}
+
 // TestWithoutMaps uses a capacity that no address space has room for: everything works then, by system calls.
 func TestWithoutMaps(t *testing.T) {
 	g, _ := created(t, DefaultOptions(), storage.Options{Capacity: 1 << 56})
