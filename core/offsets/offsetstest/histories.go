@@ -62,7 +62,7 @@ func (c *content) written(b offsets.Batch) {
 func randomBatch(r *rand.Rand, seed uint64) offsets.Batch {
 	b := offsets.Batch{Timestamp: now}
 	if r.IntN(4) == 0 {
-		b.Producer = &offsets.Producer{ID: int64(seed)*1000 + r.Int64N(3), Epoch: int16(r.IntN(3))}
+		b.Producer = &offsets.Producer{ID: int64(seed)*1000 + r.Int64N(3)}
 		if r.IntN(2) == 0 {
 			b.Ended = offsets.Committed
 			if r.IntN(2) == 0 {

@@ -53,12 +53,8 @@ func New(o Options) *Manager {
 	return m
 }
 
-// Start begins to look for expired offsets, every Config.RetentionCheck. A store without a topic has one shard, which this
-// broker coordinates from now on.
+// Start begins to look for expired offsets, every Config.RetentionCheck.
 func (m *Manager) Start() {
-	if m.store.Topic() == "" {
-		m.Lead(0, 0)
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped || m.expiry != nil || m.cfg.RetentionCheck <= 0 {
@@ -162,23 +158,9 @@ func (m *Manager) findValid(group string) (*shard, error) {
 	return m.find(group)
 }
 
-// LedPartition tells of a partition that this broker leads now, PartitionLost of one that it leads no more. Those of other
-// topics than the store's don't matter. They are the hooks of the partition manager: they don't wait.
-func (m *Manager) LedPartition(topic string, partition, leaderEpoch int32) {
-	if t := m.store.Topic(); t != "" && t == topic {
-		m.Lead(partition, leaderEpoch)
-	}
-}
-
-// PartitionLost is described at LedPartition.
-func (m *Manager) PartitionLost(topic string, partition int32) {
-	if t := m.store.Topic(); t != "" && t == topic {
-		m.Resign(partition)
-	}
-}
-
 // Lead makes this broker the coordinator of a shard, under the leader epoch of its partition. It does not wait: until the
-// shard is loaded its groups answer ErrLoading. Older epochs are ignored.
+// shard is loaded its groups answer ErrLoading. Older epochs, and the one that is led already, are ignored; a newer one loads
+// the shard anew. With a store that has no topic, somebody has to say who leads its one shard, 0.
 func (m *Manager) Lead(id, epoch int32) {
 	m.mu.Lock()
 	old := m.shards[id]

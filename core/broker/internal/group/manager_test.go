@@ -29,8 +29,7 @@ func newManager(t *testing.T, store *offsetstest.Store, cfg Config) *Manager {
 		require.NoError(t, store.Stop(context.Background()))
 	})
 	for shard := range int32(offsetstest.Shards) {
-		m.LedPartition("groups", shard, 1)
-		m.LedPartition("another topic", shard, 9)
+		m.Lead(shard, 1)
 	}
 	return m
 }
@@ -187,7 +186,7 @@ func TestGate(t *testing.T) {
 		_, err = m.List()
 		require.NoError(t, err)
 
-		m.PartitionLost("groups", shardOf("g"))
+		m.Resign(shardOf("g"))
 		for name, err := range ask() {
 			require.ErrorIs(t, err, ErrNotCoordinator, name)
 		}
@@ -230,18 +229,18 @@ func TestFailOver(t *testing.T) {
 		waiting := make(chan JoinAnswer)
 		go func() { waiting <- m.Join(ctx, "g", joinAs("")) }()
 		synctest.Wait()
-		m.PartitionLost("groups", shardOf("g"))
+		m.Resign(shardOf("g"))
 		require.ErrorIs(t, (<-waiting).Err, ErrNotCoordinator)
 		_, err = m.Fetch("g", nil, false)
 		require.ErrorIs(t, err, ErrNotCoordinator)
-		m.LedPartition("groups", shardOf("g"), 3)
+		m.Lead(shardOf("g"), 3)
 		synctest.Wait()
 		require.NoError(t, m.Heartbeat("g", who))
 		require.Equal(t, "all", string(m.Sync(ctx, "g", Sync{Member: who}).Assignment))
 		require.Equal(t, int64(5), committed(t, m, "g", "t"))
-		m.LedPartition("groups", shardOf("g"), 2)
+		m.Lead(shardOf("g"), 2)
 		require.NoError(t, m.Heartbeat("g", who), "older epochs are nothing new")
-		m.LedPartition("groups", shardOf("g"), 4)
+		m.Lead(shardOf("g"), 4)
 		synctest.Wait()
 		require.NoError(t, m.Heartbeat("g", who), "a newer one loads anew")
 		_, err = m.Commit(ctx, "g", c)
