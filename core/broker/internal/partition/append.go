@@ -74,6 +74,9 @@ func (p *Partition) take(e effects) callbacks {
 		p.propose(p.id, *e.propose)
 	}
 	if !e.hwMoved {
+		if e.lowMoved {
+			p.signal(true)
+		}
 		return nil
 	}
 	p.log.SetHighWatermark(p.state.hw)

@@ -64,8 +64,9 @@ type remote struct {
 
 // effects are what a decision asks of the caller.
 type effects struct {
-	hwMoved bool         // hw is a new, higher high watermark
-	propose *ISRProposal // ask the controller to record this ISR, then call isrAnswered
+	hwMoved  bool         // hw is a new, higher high watermark
+	propose  *ISRProposal // ask the controller to record this ISR, then call isrAnswered
+	lowMoved bool         // a follower's log start moved, and with it maybe the low watermark
 }
 
 // lead makes the replica the leader under a. end is the log end offset, hw the high watermark so far.
@@ -115,10 +116,10 @@ func (s *state) fetched(id int32, offset, start int64, now time.Time) (effects, 
 		// It has now all that we had when it fetched last: at that time it was on the way to being caught up.
 		r.caughtUp = r.lastFetch
 	}
+	e := effects{lowMoved: r.start != start}
 	r.end, r.start = offset, start
 	r.lastFetch, r.endThen, r.everFetched = now, s.end, true
 
-	var e effects
 	if s.proposal == nil && !slices.Contains(s.ISR, id) && offset >= s.hw && offset >= s.epochStart {
 		e.propose = s.proposeISR(append(slices.Clone(s.ISR), id))
 	}
