@@ -206,6 +206,11 @@ func (l *Log) append(b record.Batch, h record.Header, marker *record.EndTxnMarke
 			return err
 		}
 		s = l.active()
+	} else if s.size.Load() == 0 && int64(len(b)) > s.capacity {
+		if err := l.widen(int64(len(b))); err != nil {
+			return err
+		}
+		s = l.active()
 	}
 	if err := l.assignEpoch(h.LeaderEpoch, h.BaseOffset); err != nil {
 		return err

@@ -325,37 +325,26 @@ func jitter(cfg *Config) int64 {
 	return rand.Int64N(min(cfg.SegmentJitterMs, math.MaxInt64-1) + 1)
 }
 
-// roll seals the active segment and begins a new one at base, for at least that many bytes. The caller holds mu.
+// roll seals the active segment and begins a new one at base. The caller holds mu.
 func (l *Log) roll(base, least int64) error {
 	segments := *l.segments.Load()
 	old := segments[len(segments)-1]
 	cfg := l.cfg.Load()
-	if old.size.Load() == 0 {
-		// Nothing to keep: the new one takes its place. Its files may even have the same names.
-		segments = segments[:len(segments)-1]
-		if err := old.remove(); err != nil {
-			return l.fail(err)
-		}
-	} else {
-		if err := l.mend(old, old.seal()); err != nil {
+	if err := l.mend(old, old.seal()); err != nil {
+		return l.fail(fmt.Errorf("roll: %w", err))
+	}
+	if err := l.takeSnapshot(base, false); err != nil {
+		return l.fail(fmt.Errorf("roll: %w", err))
+	}
+	if l.recovery.Load() >= l.end.Load() {
+		// All of it counts as durable, so its indexes have to be, too.
+		if err := old.sync(true); err != nil {
 			return l.fail(fmt.Errorf("roll: %w", err))
 		}
-		if err := l.takeSnapshot(base, false); err != nil {
-			return l.fail(fmt.Errorf("roll: %w", err))
-		}
-		if l.recovery.Load() >= l.end.Load() {
-			// All of it counts as durable, so its indexes have to be, too.
-			if err := old.sync(true); err != nil {
-				return l.fail(fmt.Errorf("roll: %w", err))
-			}
-			old.durable = true
-		}
+		old.durable = true
 	}
 	s, err := createSegment(l.o.Storage, l.Dir(), base, least, cfg, l.o.Now(), jitter(cfg))
 	if err != nil {
-		if len(segments) < len(*l.segments.Load()) {
-			l.cuts.Add(1)
-		}
 		return l.fail(fmt.Errorf("roll: %w", err))
 	}
 	l.newFiles = true
@@ -367,6 +356,25 @@ func (l *Log) roll(base, least int64) error {
 			}
 		})
 	}
+	return nil
+}
+
+// widen replaces the active segment, which is empty, by one that takes at least that many bytes. The caller holds mu.
+func (l *Log) widen(least int64) error {
+	segments := *l.segments.Load()
+	old := segments[len(segments)-1]
+	cfg := l.cfg.Load()
+	defer l.cuts.Add(1)
+	if err := old.remove(); err != nil {
+		return l.fail(err)
+	}
+	s, err := createSegment(l.o.Storage, l.Dir(), old.base, least, cfg, l.o.Now(), old.jitter)
+	if err != nil {
+		return l.fail(err)
+	}
+	s.next.Store(old.next.Load())
+	l.newFiles = true
+	l.setSegments(append(segments[:len(segments)-1:len(segments)-1], s))
 	return nil
 }
 

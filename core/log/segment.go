@@ -193,8 +193,8 @@ func (s *segment) shouldRoll(n int64, last, ts int64, now time.Time, cfg *Config
 	size := s.size.Load()
 	switch {
 	case size == 0:
-		// An empty segment takes anything that its capacity and the width of its offsets allow.
-		return n > s.capacity || last-s.base > math.MaxInt32, nil
+		// An empty segment takes anything that the width of its offsets allows.
+		return last-s.base > math.MaxInt32, nil
 	case size+n > min(cfg.segmentBytes(), s.capacity), last-s.base > math.MaxInt32:
 		return true, nil
 	case s.offsets.len() >= cfg.offsetEntries(), s.times.len() >= cfg.timeEntries():

@@ -67,6 +67,10 @@ func (l *Log) truncate(offset int64) error {
 		end = h.BaseOffset // its batch goes whole
 	}
 	l.cuts.Add(1)
+	if l.start.Load() > end {
+		l.start.Store(end)
+		l.tell(Events.StartOffsetMoved)
+	}
 	l.end.Store(end)
 	l.clampHighWatermark()
 	// From the end backwards, so that whatever moment a crash picks, what is left is a beginning of the log.
@@ -92,10 +96,6 @@ func (l *Log) truncate(offset int64) error {
 	if l.recovery.Load() > end {
 		l.recovery.Store(end)
 		l.tell(Events.RecoveryPointMoved)
-	}
-	if l.start.Load() > end {
-		l.start.Store(end)
-		l.tell(Events.StartOffsetMoved)
 	}
 	if err := l.restoreProducers(*l.segments.Load(), len(*l.segments.Load())); err != nil {
 		return err

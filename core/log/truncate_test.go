@@ -225,6 +225,7 @@ func TestFollowerAppendsBeyondASegment(t *testing.T) {
 	_, err = l.AppendFollower(at(far, 10))
 	require.NoError(t, err)
 	require.Equal(t, far, l.Segments()[3].BaseOffset)
+	require.EqualValues(t, 0, l.StartOffset())
 	l = crash(t, l)
 	require.Equal(t, far+1, l.EndOffset())
 	require.Len(t, readAll(t, l, 0, far+1, 1), 4)
