@@ -398,6 +398,8 @@ func (m *model) crash(t *rapid.T) {
 		}
 		cut := rapid.Int64Range(keep, last.Bytes).Draw(t, "bytes left")
 		path := filepath.Join(m.dir, filepath.Base(last.Path))
+		whole, err := os.ReadFile(path)
+		m.must(err)
 		m.must(os.Truncate(path, cut))
 		gone := 0
 		for _, e := range ends {
@@ -415,7 +417,11 @@ func (m *model) crash(t *rapid.T) {
 		if rapid.Bool().Draw(t, "garbage") {
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 			m.must(err)
-			_, err = f.Write(rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "bytes"))
+			garbage := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "bytes")
+			if cut < last.Bytes && len(garbage) > 0 {
+				garbage[0] = ^whole[cut] // or it might be what was cut off
+			}
+			_, err = f.Write(garbage)
 			m.must(errors.Join(err, f.Close()))
 		}
 	}

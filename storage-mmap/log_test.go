@@ -1,0 +1,18 @@
+package storagemmap
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/barnabas-mq/barnabas/core/log/logtest"
+)
+
+// A whole log over this storage, against a model.
+func TestLog(t *testing.T) {
+	st, err := New(DefaultOptions())
+	require.NoError(t, err)
+	require.NoError(t, st.Start(t.Context()))
+	defer st.Stop(t.Context())
+	logtest.Run(t, st)
+}
