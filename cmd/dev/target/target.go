@@ -5,10 +5,12 @@ package target
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,18 +105,24 @@ func startBarnabas(ctx context.Context, bin, dir, storage string) (*peers.Peer, 
 	data := filepath.Join(dir, "data")
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	conf := filepath.Join(dir, "barnabas.yaml")
+	if err := os.WriteFile(conf, []byte(barnabasYAML(addr, data, storage)), 0o644); err != nil {
+		return nil, err
+	}
+	return peers.Start(ctx, exec.Command(bin, "serve", "-c", conf), addr, data)
+}
+
+// barnabasYAML is the configuration of a broker on one machine.
+func barnabasYAML(addr, data, storage string) string {
 	var y strings.Builder
-	fmt.Fprintf(&y, "broker:\n  listeners: PLAINTEXT://%s\n  log.dirs: %s\n", addr, data)
-	for k, v := range properties() {
-		fmt.Fprintf(&y, "  %s: %s\n", k, v)
+	fmt.Fprintf(&y, "broker:\n  broker.id: 1\n  listeners: PLAINTEXT://%s\n  log.dirs: %s\n", addr, data)
+	p := properties()
+	for _, k := range slices.Sorted(maps.Keys(p)) {
+		fmt.Fprintf(&y, "  %s: %s\n", k, p[k])
 	}
 	if storage != "" {
 		fmt.Fprintf(&y, "storage: %s\n", storage)
 	}
-	if err := os.WriteFile(conf, []byte(y.String()), 0o644); err != nil {
-		return nil, err
-	}
-	return peers.Start(ctx, exec.Command(bin, "serve", "-c", conf), addr, data)
+	return y.String()
 }
 
 // Owned says whether the broker was started here and so may be stopped.

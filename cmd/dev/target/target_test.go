@@ -18,3 +18,15 @@ func TestOpenTakesAnAddressAsItIs(t *testing.T) {
 	_, err = Opener{}.Open(context.Background(), "kafak", "")
 	require.ErrorContains(t, err, `"kafak": not barnabas, kafka or HOST:PORT`)
 }
+
+func TestBarnabasYAML(t *testing.T) {
+	require.Equal(t, `broker:
+  broker.id: 1
+  listeners: PLAINTEXT://127.0.0.1:1
+  log.dirs: /data
+  group.initial.rebalance.delay.ms: 0
+  offsets.topic.num.partitions: 5
+storage: sendfile
+`, barnabasYAML("127.0.0.1:1", "/data", "sendfile"))
+	require.NotContains(t, barnabasYAML("127.0.0.1:1", "/data", ""), "storage", "the default is the broker's affair")
+}

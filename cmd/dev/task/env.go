@@ -17,7 +17,6 @@ import (
 type Env struct {
 	Root  string // the repository
 	Cache string // Root/.cache: what may be deleted at any time and is then fetched or made again
-	CI    bool   // nothing is left out, nothing is asked
 
 	mu    sync.Mutex
 	out   io.Writer
@@ -40,7 +39,7 @@ func NewEnv(out io.Writer) (*Env, error) {
 		}
 		dir = parent
 	}
-	e := &Env{Root: dir, Cache: filepath.Join(dir, ".cache"), CI: os.Getenv("CI") == "true", out: out, start: time.Now()}
+	e := &Env{Root: dir, Cache: filepath.Join(dir, ".cache"), out: out, start: time.Now()}
 	return e, os.MkdirAll(e.Cache, 0o755)
 }
 

@@ -53,6 +53,9 @@ func (t *Tools) once(kind, name string, manifest []byte, fill func(dir string) e
 
 // Jars fetches the dependencies of a Maven project (its pom.xml) and returns the folder that holds the jars.
 func (t *Tools) Jars(ctx context.Context, name string, pom []byte) (string, error) {
+	if _, err := t.Debian(ctx, "mvn", "maven"); err != nil {
+		return "", err
+	}
 	dir, err := t.once("jars", name, pom, func(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), pom, 0o644); err != nil {
 			return err
@@ -64,6 +67,9 @@ func (t *Tools) Jars(ctx context.Context, name string, pom []byte) (string, erro
 
 // Javac compiles Java sources against the jars of a folder and returns the folder of classes.
 func (t *Tools) Javac(ctx context.Context, name, lib string, sources ...string) (string, error) {
+	if _, err := t.Debian(ctx, "javac", "default-jdk-headless"); err != nil {
+		return "", err
+	}
 	manifest := []byte(lib)
 	for _, s := range sources {
 		b, err := os.ReadFile(s)
@@ -80,6 +86,9 @@ func (t *Tools) Javac(ctx context.Context, name, lib string, sources ...string) 
 
 // Node installs the packages of a package-lock.json and returns the node_modules folder.
 func (t *Tools) Node(ctx context.Context, name string, packageJSON, lock []byte) (string, error) {
+	if _, err := t.Debian(ctx, "npm", "npm"); err != nil {
+		return "", err
+	}
 	manifest := append(append([]byte{}, packageJSON...), lock...)
 	dir, err := t.once("node", name, manifest, func(dir string) error {
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, "package.json"), packageJSON, 0o644),
@@ -93,6 +102,9 @@ func (t *Tools) Node(ctx context.Context, name string, packageJSON, lock []byte)
 
 // Python makes a virtual environment with the given requirements.txt and returns its interpreter.
 func (t *Tools) Python(ctx context.Context, name string, requirements []byte) (string, error) {
+	if _, err := t.Debian(ctx, "python3", "python3-venv"); err != nil {
+		return "", err
+	}
 	dir, err := t.once("python", name, requirements, func(dir string) error {
 		list := filepath.Join(dir, "requirements.txt")
 		if err := os.WriteFile(list, requirements, 0o644); err != nil {

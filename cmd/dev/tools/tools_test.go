@@ -64,8 +64,3 @@ func TestDebianTakesWhatIsThere(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, path)
 }
-
-func TestJavacNeedsItsSources(t *testing.T) {
-	_, err := testTools(t).Javac(context.Background(), "name", "lib", "missing.java")
-	require.ErrorIs(t, err, os.ErrNotExist)
-}
