@@ -10,7 +10,8 @@ import (
 )
 
 // BrokerConfig is what the broker's properties come to: one field for each thing that the broker acts on. Sizes are
-// in bytes; a time too long for a Duration is the longest Duration. Topics' defaults are in [Layers.TopicConfig].
+// in bytes; a time too long for a Duration is the longest Duration. Topics' defaults are in [Layers.TopicConfig]; what
+// is asked for at the moment it matters, such as how to create the offsets topic, is read through [Layers.Get].
 type BrokerConfig struct {
 	BrokerID                 int32  `kafka:"broker.id"` // -1: the id in the data directory, or a new one
 	BrokerIDGenerationEnable bool   `kafka:"broker.id.generation.enable"`
@@ -34,7 +35,6 @@ type BrokerConfig struct {
 	FetchSessionCacheSlots       int32 `kafka:"max.incremental.fetch.session.cache.slots"`
 	MaxRequestPartitionSizeLimit int32 `kafka:"max.request.partition.size.limit"`
 
-	AutoCreateTopicsEnable   bool  `kafka:"auto.create.topics.enable"`
 	DeleteTopicEnable        bool  `kafka:"delete.topic.enable"`
 	NumPartitions            int32 `kafka:"num.partitions"`
 	DefaultReplicationFactor int32 `kafka:"default.replication.factor"`
@@ -61,9 +61,6 @@ type BrokerConfig struct {
 	OffsetsCommitTimeout          time.Duration `kafka:"offsets.commit.timeout.ms"`
 	OffsetsRetention              time.Duration `kafka:"offsets.retention.minutes"`
 	OffsetsRetentionCheckInterval time.Duration `kafka:"offsets.retention.check.interval.ms"`
-	OffsetsTopicNumPartitions     int32         `kafka:"offsets.topic.num.partitions"`
-	OffsetsTopicReplicationFactor int16         `kafka:"offsets.topic.replication.factor"`
-	OffsetsTopicSegmentBytes      int32         `kafka:"offsets.topic.segment.bytes"`
 }
 
 // BrokerConfig gives what the layers come to. The error joins one [Fault] for each thing that is wrong: values that

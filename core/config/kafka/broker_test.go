@@ -19,13 +19,11 @@ func TestBrokerConfigDefaults(t *testing.T) {
 	assert.Equal(t, []kafka.Listener{{Name: "PLAINTEXT", Host: "127.0.0.1", Port: 9092, Protocol: "PLAINTEXT"}}, c.Listeners)
 	assert.Empty(t, c.Advertised)
 	assert.Equal(t, []string{"data"}, c.LogDirs)
-	assert.True(t, c.AutoCreateTopicsEnable)
 	assert.Equal(t, int32(104857600), c.SocketRequestMaxBytes)
 	assert.Equal(t, 10*time.Minute, c.ConnectionsMaxIdle)
 	assert.Equal(t, 3*time.Second, c.GroupInitialRebalanceDelay)
 	assert.Equal(t, 7*24*time.Hour, c.OffsetsRetention)
 	assert.Equal(t, time.Duration(math.MaxInt64), c.LogFlushSchedulerInterval, "what is too long for a Duration is the longest")
-	assert.Equal(t, int16(3), c.OffsetsTopicReplicationFactor)
 	assert.Empty(t, c.MaxConnectionsPerIPOverrides)
 }
 
@@ -168,15 +166,13 @@ func TestTopicConfig(t *testing.T) {
 	assert.Equal(t, "producer", c.CompressionType)
 	assert.Equal(t, kafka.CreateTime, c.MessageTimestampType)
 	assert.Equal(t, int32(-1), c.CompressionGzipLevel)
-	assert.Empty(t, c.LeaderThrottledReplicas)
 
 	c, err = kafka.Layers{Static: kafka.Values{"log.segment.bytes": "1000"}}.TopicConfig(kafka.Values{
-		"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime", "follower.replication.throttled.replicas": "0:1,1:1"})
+		"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"})
 	require.NoError(t, err)
 	assert.Equal(t, kafka.CleanupPolicy{Compact: true}, c.CleanupPolicy)
 	assert.Equal(t, int32(1000), c.SegmentBytes)
 	assert.Equal(t, kafka.LogAppendTime, c.MessageTimestampType)
-	assert.Equal(t, []string{"0:1", "1:1"}, c.FollowerThrottledReplicas)
 
 	c, err = kafka.Layers{}.TopicConfig(kafka.Values{"segment.bytes": "nonsense", "retention.ms": "9", "made.up": "x"})
 	require.ErrorIs(t, err, kafka.ErrInvalidValue)

@@ -43,8 +43,6 @@ func setField(field reflect.Value, name, value string) {
 	case reflect.Float64:
 		f, _ := strconv.ParseFloat(value, 64)
 		field.SetFloat(f)
-	case reflect.Slice:
-		field.Set(reflect.ValueOf(splitList(value)))
 	default:
 		n, _ := strconv.ParseInt(value, 10, 64)
 		field.SetInt(n)

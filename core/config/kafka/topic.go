@@ -7,7 +7,7 @@ import (
 )
 
 // TopicConfig is what a topic's properties come to. Times are in milliseconds, as records' timestamps are, for they
-// are compared with those and may be as large as an int64; sizes are in bytes.
+// are compared with those and may be as large as an int64; sizes are in bytes. What has no effect has no field.
 type TopicConfig struct {
 	CleanupPolicy CleanupPolicy `kafka:"cleanup.policy"`
 
@@ -44,15 +44,7 @@ type TopicConfig struct {
 	MessageTimestampDifferenceMaxMs int64         `kafka:"message.timestamp.difference.max.ms"`
 	MessageDownconversionEnable     bool          `kafka:"message.downconversion.enable"`
 
-	UncleanLeaderElection     bool     `kafka:"unclean.leader.election.enable"`
-	LeaderThrottledReplicas   []string `kafka:"leader.replication.throttled.replicas"`
-	FollowerThrottledReplicas []string `kafka:"follower.replication.throttled.replicas"`
-	MessageFormatVersion      string   `kafka:"message.format.version"`
-	RemoteStorageEnable       bool     `kafka:"remote.storage.enable"`
-	RemoteLogCopyDisable      bool     `kafka:"remote.log.copy.disable"`
-	RemoteLogDeleteOnDisable  bool     `kafka:"remote.log.delete.on.disable"`
-	LocalRetentionMs          int64    `kafka:"local.retention.ms"`
-	LocalRetentionBytes       int64    `kafka:"local.retention.bytes"`
+	UncleanLeaderElection bool `kafka:"unclean.leader.election.enable"`
 }
 
 // CleanupPolicy says what happens to old records. With neither they stay.
