@@ -3,6 +3,7 @@ package main
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,12 +18,12 @@ type snippet struct {
 	text string
 }
 
-// snippets finds the YAML blocks in all Markdown files below a folder, hidden ones apart.
-func snippets(t *testing.T, root string) (found []snippet) {
+// documents reads all Markdown files of the repository, hidden folders apart, by their path from its root.
+func documents(t *testing.T) map[string]string {
 	t.Helper()
-	block := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
-	fsys := os.DirFS(root)
-	require.NoError(t, fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+	texts := map[string]string{}
+	root := os.DirFS("../..")
+	require.NoError(t, fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -31,25 +32,48 @@ func snippets(t *testing.T, root string) (found []snippet) {
 		case entry.IsDir() || !strings.HasSuffix(name, ".md"):
 			return nil
 		}
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return err
-		}
-		for _, m := range block.FindAllStringSubmatch(string(data), -1) {
+		data, err := fs.ReadFile(root, name)
+		texts[name] = string(data)
+		return err
+	}))
+	return texts
+}
+
+// snippets finds the YAML blocks in all documents.
+func snippets(t *testing.T) (found []snippet) {
+	t.Helper()
+	block := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+	for name, text := range documents(t) {
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
 			found = append(found, snippet{file: name, text: m[1]})
 		}
-		return nil
-	}))
+	}
+	require.NotEmpty(t, found)
 	return found
 }
 
 // TestSnippetsCompose reads every YAML block that the documentation shows as a configuration of its own.
 func TestSnippetsCompose(t *testing.T) {
-	all := snippets(t, "../..")
-	require.NotEmpty(t, all)
-	for _, s := range all {
+	for _, s := range snippets(t) {
 		got := barnabas(t, nil, "config", "check", write(t, s.text))
 		assert.Equal(t, exitOK, got.code, "%s shows\n%s\n%s", s.file, s.text, got.err)
 		assert.Empty(t, got.err, "%s shows\n%s", s.file, s.text)
 	}
+}
+
+// TestLinksResolve follows every link within the repository.
+func TestLinksResolve(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
+	links := 0
+	for name, text := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			_, err := os.Stat(filepath.Join("../..", filepath.Dir(name), m[1]))
+			assert.NoError(t, err, "%s links to %s", name, m[1])
+		}
+	}
+	assert.NotZero(t, links)
 }

@@ -103,7 +103,7 @@ func TestShippedConfigurationsServe(t *testing.T) {
 
 // TestSnippetsServe starts every configuration that the documentation shows.
 func TestSnippetsServe(t *testing.T) {
-	for _, s := range snippets(t, "../..") {
+	for _, s := range snippets(t) {
 		t.Run(s.file, func(t *testing.T) {
 			roundTrip(t, start(t, elsewhere(t, write(t, s.text))), "t", s.file)
 		})
