@@ -25,11 +25,25 @@ type partition struct {
 	assignment election.Assignment
 	state      *election.PartitionState // nil: it is New
 	offline    []int32                  // replicas whose log directory failed
+
+	// back says that a move that is going on is to be undone, and then, if next is not nil, another begun. It is an
+	// intention: a controller that dies takes it along, and the move goes on.
+	back  bool
+	next  []int32
+	slots []*error // results of the commands that want that
 }
 
 // target is where the partition is going, or where it is.
 func (p *partition) target() []int32 {
+	if p.back {
+		return p.origin()
+	}
 	return keep(p.assignment.Replicas, func(id int32) bool { return !slices.Contains(p.assignment.Removing, id) })
+}
+
+// origin is where the partition comes from, or where it is.
+func (p *partition) origin() []int32 {
+	return keep(p.assignment.Replicas, func(id int32) bool { return !slices.Contains(p.assignment.Adding, id) })
 }
 
 func (p *partition) reassigning() bool {
@@ -54,9 +68,8 @@ type replica struct {
 
 // news is what brokers have to be told about a partition.
 type news struct {
-	leaderAndISR bool    // its replicas too, not only everybody's cache
-	isNew        bool    // it never had a state: its replicas may make its log
-	stop         []int32 // replicas that it doesn't have any more
+	leaderAndISR bool // its replicas too, not only everybody's cache
+	isNew        bool // it never had a state: its replicas may make its log
 }
 
 // Machine decides. It belongs to one goroutine.
@@ -74,6 +87,7 @@ type Machine struct {
 	changed map[tp]news     // to be told
 	fresh   map[int32]bool  // brokers that were told nothing yet
 	untold  bool            // the list of living brokers changed
+	writing int             // writes whose answers are still to come
 }
 
 // NewMachine makes a machine that knows nothing. Its first event is Loaded.
@@ -86,7 +100,29 @@ func (m *Machine) Epoch() int32 { return m.epoch }
 // event that answers it; the caller gives it to Handle before any other event, and does what that returns after what
 // is left of the effects here.
 func (m *Machine) Handle(ev Event) []Effect {
-	var effects []Effect
+	effects := m.react(ev)
+	if len(effects) == 0 && m.writing == 0 {
+		// What an event leads to is decided when its writes are done: brokers are told what holds, not what is about to.
+		effects = m.settle()
+	}
+	for _, e := range effects {
+		if isWrite(e) {
+			m.writing++
+		}
+	}
+	return effects
+}
+
+func isWrite(e Effect) bool {
+	switch e.(type) {
+	case Push, Reread:
+		return false
+	}
+	return true
+}
+
+// react takes an event in, and returns the writes that it asks for by itself.
+func (m *Machine) react(ev Event) (effects []Effect) {
 	switch ev := ev.(type) {
 	case Loaded:
 		m.load(ev)
@@ -111,22 +147,24 @@ func (m *Machine) Handle(ev Event) []Effect {
 	case *ListReassignments:
 		ev.Ongoing = m.reassignments(ev.Partitions)
 	case topicsWritten:
+		m.writing--
 		m.topicsWritten(ev)
 	case assignmentsWritten:
+		m.writing--
 		effects = m.assignmentsWritten(ev)
 	case statesWritten:
+		m.writing--
 		effects = m.statesWritten(ev)
 	case marksWritten:
+		m.writing--
 		m.marksWritten(ev)
 	case removalsWritten:
+		m.writing--
 		effects = m.removalsWritten(ev)
 	case Delivered:
 		m.delivered(ev)
 	}
-	if len(effects) > 0 {
-		return effects // what they lead to is decided when they are done
-	}
-	return m.settle()
+	return effects
 }
 
 // load begins a term: whatever another controller left half done is found by looking at everything.
@@ -135,7 +173,7 @@ func (m *Machine) load(ev Loaded) {
 	m.brokers, m.stopping = map[int32]election.Broker{}, map[int32]bool{}
 	m.topics, m.ids, m.unified = map[string]*topic{}, map[election.TopicID]*topic{}, map[string]string{}
 	m.dirty, m.bump, m.changed = map[tp]struct{}{}, map[tp]struct{}{}, map[tp]news{}
-	m.fresh, m.untold = map[int32]bool{}, true
+	m.fresh, m.untold, m.writing = map[int32]bool{}, true, 0
 	for _, b := range ev.Brokers {
 		m.brokers[b.ID] = b
 		m.fresh[b.ID] = true
@@ -277,7 +315,6 @@ func (m *Machine) tell(k tp, n news) {
 	have := m.changed[k]
 	n.leaderAndISR = n.leaderAndISR || have.leaderAndISR
 	n.isNew = n.isNew || have.isNew
-	n.stop = append(have.stop, n.stop...)
 	m.changed[k] = n
 }
 

@@ -59,7 +59,6 @@ func (m *Machine) pushes() []Effect {
 			effects = append(effects, m.push(id, m.updateMetadata(states)))
 		}
 	}
-	effects = append(effects, m.stops(told)...)
 	clear(m.changed)
 	clear(m.fresh)
 	return effects
@@ -175,23 +174,6 @@ func (m *Machine) hide(topics []*topic) []Effect {
 		effects = append(effects, m.push(id, m.updateMetadata(states)))
 	}
 	return effects
-}
-
-// stops tells replicas to go that a move left behind.
-func (m *Machine) stops(of []tp) []Effect {
-	stops := stopRequests{m: m, by: map[int32]*kmsg.StopReplicaRequest{}}
-	for _, k := range of {
-		p := m.partition(k)
-		if p == nil || p.state == nil {
-			continue
-		}
-		for _, id := range m.changed[k].stop {
-			if m.alive(id) && !slices.Contains(p.assignment.Replicas, id) {
-				stops.add(id, k, p.state.LeaderEpoch)
-			}
-		}
-	}
-	return stops.pushes()
 }
 
 // stopRequests gathers one StopReplica for each broker.

@@ -4,13 +4,19 @@ import (
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/core/election"
 )
 
-// A reassignment (KIP-455) has two steps. It begins with an assignment that has the old and the new replicas, the new ones
-// first. When all of the target are in sync it ends with a state within the target, then with the assignment that is the
-// target. Between any two writes a controller may go; the next one sees which step is due from what was written.
+// A reassignment (KIP-455) begins with an assignment that has the old and the new replicas, the new ones first. When all of
+// the target are in sync, the state is brought within the target; then the replicas that are left behind are told to go; then
+// the assignment becomes the target. The order is what makes it safe to die on the way: a replica goes only when it isn't in
+// sync any more, and is forgotten only when it was told to go. The next controller sees which step is due from what was
+// written.
+//
+// A move that is going on is undone by the same steps towards where it came from. Another target on top of it means undoing
+// it first.
 
 // alterReassignments checks the wishes of a command, and writes the assignments of those that are well.
 func (m *Machine) alterReassignments(c *AlterReassignments) []Effect {
@@ -20,19 +26,22 @@ func (m *Machine) alterReassignments(c *AlterReassignments) []Effect {
 	var order []string
 	for i := range c.Partitions {
 		in := &c.Partitions[i]
-		p := m.partition(tp{in.Topic, in.Partition})
+		k, slot := tp{in.Topic, in.Partition}, &c.Results[i]
+		p := m.partition(k)
 		if p == nil || p.state == nil {
-			c.Results[i] = refuse(kerr.UnknownTopicOrPartition, "The partition does not exist.")
+			*slot = refuse(kerr.UnknownTopicOrPartition, "The partition does not exist.")
 			continue
 		}
-		next, changed, err := m.redirect(p, in.Replicas)
-		if err == nil && c.SameFactor && in.Replicas != nil && len(in.Replicas) != len(next.Replicas)-len(next.Adding) {
-			err = refuse(kerr.InvalidReplicationFactor, "The replication factor would change from %d to %d.", len(next.Replicas)-len(next.Adding), len(in.Replicas))
+		if *slot = m.checkMove(p, in.Replicas, c.SameFactor); *slot != nil {
+			continue
 		}
-		if err == nil && len(keep(p.state.ISR, func(id int32) bool { return slices.Contains(next.Replicas, id) })) == 0 {
-			err = refuse(kerr.InvalidReplicaAssignment, "None of the replicas in sync would be left, and what they alone have would be lost.")
+		if p.reassigning() {
+			p.back, p.next, p.slots = true, slices.Clone(in.Replicas), append(p.slots, slot)
+			m.dirty[k] = struct{}{}
+			continue
 		}
-		if c.Results[i] = err; err != nil || !changed {
+		next := begin(p.assignment.Replicas, in.Replicas)
+		if slices.Equal(next.Replicas, p.assignment.Replicas) && len(next.Removing) == 0 {
 			continue
 		}
 		if byTopic[in.Topic] == nil {
@@ -40,7 +49,7 @@ func (m *Machine) alterReassignments(c *AlterReassignments) []Effect {
 			order = append(order, in.Topic)
 		}
 		byTopic[in.Topic][in.Partition] = next
-		slots[in.Topic] = append(slots[in.Topic], &c.Results[i])
+		slots[in.Topic] = append(slots[in.Topic], slot)
 	}
 	var w WriteAssignments
 	for _, name := range order {
@@ -53,26 +62,34 @@ func (m *Machine) alterReassignments(c *AlterReassignments) []Effect {
 	return []Effect{w}
 }
 
-// redirect gives the assignment with which a partition begins to move to a target; nil: back to where it comes from. A new
-// target on top of a move that is going on keeps the origin of that.
-func (m *Machine) redirect(p *partition, target []int32) (next election.Assignment, changed bool, err error) {
-	now := p.assignment
-	origin := keep(now.Replicas, func(id int32) bool { return !slices.Contains(now.Adding, id) })
-	if target == nil {
-		if !p.reassigning() {
-			return now, false, refuse(kerr.NoReassignmentInProgress, "No partition reassignment is in progress.")
+// begin is the assignment with which a partition begins to move from where it is to a target.
+func begin(from, target []int32) election.Assignment {
+	left := keep(from, func(id int32) bool { return !slices.Contains(target, id) })
+	return election.Assignment{
+		Replicas: append(slices.Clone(target), left...),
+		Adding:   keep(target, func(id int32) bool { return !slices.Contains(from, id) }),
+		Removing: left,
+	}
+}
+
+// checkMove says why a partition can't move to a target, or, for nil, back.
+func (m *Machine) checkMove(p *partition, target []int32, sameFactor bool) error {
+	origin := p.origin()
+	switch {
+	case target == nil && !p.reassigning():
+		return refuse(kerr.NoReassignmentInProgress, "No partition reassignment is in progress.")
+	case target != nil:
+		if err := m.checkTarget(p, target); err != nil {
+			return err
 		}
-		target = origin
-	} else if err := m.checkTarget(p, target); err != nil {
-		return now, false, err
+		if sameFactor && len(target) != len(origin) {
+			return refuse(kerr.InvalidReplicationFactor, "The replication factor would change from %d to %d.", len(origin), len(target))
+		}
 	}
-	next = election.Assignment{
-		Replicas: append(slices.Clone(target), keep(origin, func(id int32) bool { return !slices.Contains(target, id) })...),
-		Adding:   keep(target, func(id int32) bool { return !slices.Contains(origin, id) }),
-		Removing: keep(origin, func(id int32) bool { return !slices.Contains(target, id) }),
+	if p.reassigning() && !slices.ContainsFunc(p.state.ISR, in(origin)) {
+		return refuse(kerr.InvalidReplicaAssignment, "No replica in sync is one that the partition comes from; what the others alone have would be lost.")
 	}
-	same := slices.Equal(next.Replicas, now.Replicas) && slices.Equal(next.Adding, now.Adding) && slices.Equal(next.Removing, now.Removing)
-	return next, !same, nil
+	return nil
 }
 
 func (m *Machine) checkTarget(p *partition, target []int32) error {
@@ -102,43 +119,55 @@ func (m *Machine) reassigned(t *topic, number int32, a election.Assignment) {
 		return
 	}
 	p := &t.parts[number]
-	was := p.assignment
-	if slices.Equal(was.Replicas, a.Replicas) && slices.Equal(was.Adding, a.Adding) && slices.Equal(was.Removing, a.Removing) {
+	if was := p.assignment; slices.Equal(was.Replicas, a.Replicas) && slices.Equal(was.Adding, a.Adding) && slices.Equal(was.Removing, a.Removing) {
 		return
 	}
 	p.assignment = a
 	p.offline = keep(p.offline, in(a.Replicas))
+	p.back, p.next, p.slots = false, nil, nil
 	m.bump[k] = struct{}{} // replicas take a LeaderAndIsr of a leader epoch that they know for an old one
-	if gone := keep(was.Replicas, func(id int32) bool { return !slices.Contains(a.Replicas, id) }); len(gone) > 0 {
-		m.tell(k, news{leaderAndISR: true, stop: gone})
-	}
 }
 
-// complete says whether a move needs nothing but to be written down as done.
+// complete says whether a move needs nothing but that replicas go that are left behind, and that it is written down as done.
 func (m *Machine) complete(p *partition) bool {
 	target := p.target()
-	return p.reassigning() && p.state != nil && subset(target, p.state.ISR) && subset(p.state.ISR, target) && slices.Contains(target, p.state.Leader)
+	return p.reassigning() && p.state != nil && subset(p.state.ISR, target) && slices.Contains(target, p.state.Leader) &&
+		(p.back || subset(target, p.state.ISR))
 }
 
-// finish writes the assignments of moves that are complete.
-func (m *Machine) finish(topics map[string]bool) Effect {
+// finish has the replicas go that complete moves leave behind, and writes the assignments that those moves end with.
+func (m *Machine) finish(topics map[string]bool) []Effect {
+	stops := stopRequests{m: m, by: map[int32]*kmsg.StopReplicaRequest{}}
 	var w WriteAssignments
 	for _, t := range inOrder(m.topics) {
 		if !topics[t.name] {
 			continue
 		}
 		as := t.assignments()
+		var slots []*error
 		for i := range t.parts {
-			if p := &t.parts[i]; m.complete(p) {
-				as[i] = election.Assignment{Replicas: p.target()}
+			p := &t.parts[i]
+			if !m.complete(p) {
+				continue
+			}
+			target := p.target()
+			if as[i] = (election.Assignment{Replicas: target}); p.next != nil {
+				as[i] = begin(target, p.next)
+			}
+			slots = append(slots, p.slots...)
+			for _, id := range p.assignment.Replicas {
+				if !slices.Contains(as[i].Replicas, id) && m.alive(id) {
+					stops.add(id, tp{t.name, int32(i)}, p.state.LeaderEpoch)
+				}
 			}
 		}
 		w.Assignments = append(w.Assignments, election.TopicAssignment{Topic: t.name, ID: t.id, Partitions: as})
-		w.slots = append(w.slots, nil)
+		w.slots = append(w.slots, slots)
 	}
-	return w
+	return append(stops.pushes(), w)
 }
 
+// reassignments lists moves, of some partitions or, for nil, of all.
 func (m *Machine) reassignments(of []PartitionID) []OngoingReassignment {
 	want := map[tp]bool{}
 	for _, id := range of {

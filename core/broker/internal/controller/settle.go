@@ -56,7 +56,7 @@ func (m *Machine) settle() []Effect {
 		for _, t := range deleting {
 			m.markAll(t)
 		}
-		return []Effect{m.finish(finished)}
+		return m.finish(finished)
 	}
 	return append(m.pushes(), m.deletion(deleting)...)
 }
@@ -75,7 +75,7 @@ func (m *Machine) decide(k tp, p *partition) (election.PartitionState, bool) {
 			next, changed = s, true
 		}
 	}
-	if target := p.target(); p.reassigning() && subset(target, next.ISR) {
+	if target := p.target(); p.reassigning() && (p.back || subset(target, next.ISR)) {
 		if s, ok := moved(next, target, alive); ok && (s.Leader != next.Leader || len(s.ISR) != len(next.ISR)) {
 			next, changed = s, true
 		}
