@@ -69,7 +69,7 @@ func eachVersion(t *testing.T, maximum int16, f func(t *testing.T, v int16)) {
 }
 
 // joinRequest is a consumer's.
-func joinOf(groupID, memberID string) *kmsg.JoinGroupRequest {
+func groupJoin(groupID, memberID string) *kmsg.JoinGroupRequest {
 	req := kmsg.NewPtrJoinGroupRequest()
 	req.Group, req.MemberID, req.ProtocolType = groupID, memberID, "consumer"
 	req.SessionTimeoutMillis, req.RebalanceTimeoutMillis = 10_000, 10_000
@@ -85,12 +85,12 @@ func TestGroupLife(t *testing.T) {
 	eachVersion(t, 9, func(t *testing.T, v int16) {
 		c := connect(t, s)
 		g := fmt.Sprintf("life-%d", v)
-		join := call[*kmsg.JoinGroupResponse](c, v, joinOf(g, ""))
+		join := call[*kmsg.JoinGroupResponse](c, v, groupJoin(g, ""))
 		if v >= 4 {
 			require.Equal(t, kerr.MemberIDRequired.Code, join.ErrorCode)
 			require.EqualValues(t, -1, join.Generation)
 			require.Equal(t, v >= 7, join.Protocol == nil)
-			join = call[*kmsg.JoinGroupResponse](c, v, joinOf(g, join.MemberID))
+			join = call[*kmsg.JoinGroupResponse](c, v, groupJoin(g, join.MemberID))
 		}
 		require.Zero(t, join.ErrorCode)
 		require.EqualValues(t, 1, join.Generation)
@@ -166,7 +166,7 @@ func TestGroupLife(t *testing.T) {
 	})
 }
 
-func commitOf(groupID string, at int64) *kmsg.OffsetCommitRequest {
+func groupCommit(groupID string, at int64) *kmsg.OffsetCommitRequest {
 	req := kmsg.NewPtrOffsetCommitRequest()
 	req.Group, req.Generation = groupID, -1
 	partition := func(n int32) kmsg.OffsetCommitRequestTopicPartition {
@@ -185,7 +185,7 @@ func commitOf(groupID string, at int64) *kmsg.OffsetCommitRequest {
 	return req
 }
 
-func offsetsOf(groupID string) *kmsg.OffsetFetchRequest {
+func groupOffsets(groupID string) *kmsg.OffsetFetchRequest {
 	req := kmsg.NewPtrOffsetFetchRequest()
 	req.Group = groupID
 	req.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: "t", Partitions: []int32{0, 2, 0}}, {Topic: "u"}}
@@ -202,7 +202,7 @@ func TestOffsets(t *testing.T) {
 	eachVersion(t, 10, func(t *testing.T, v int16) {
 		g := fmt.Sprintf("offsets-%d", v)
 		missing := kerr.UnknownTopicOrPartition.Code
-		r := call[*kmsg.OffsetCommitResponse](c, v, commitOf(g, 42))
+		r := call[*kmsg.OffsetCommitResponse](c, v, groupCommit(g, 42))
 		require.Len(t, r.Topics, 2, "no topics without partitions")
 		for i, want := range []int16{0, 0, missing, kerr.OffsetMetadataTooLarge.Code} {
 			require.Equal(t, want, r.Topics[0].Partitions[i].ErrorCode, "partition %d", i)
@@ -213,7 +213,7 @@ func TestOffsets(t *testing.T) {
 		}
 		require.Equal(t, missing, r.Topics[1].Partitions[0].ErrorCode)
 
-		f := call[*kmsg.OffsetFetchResponse](c, v, offsetsOf(g))
+		f := call[*kmsg.OffsetFetchResponse](c, v, groupOffsets(g))
 		if v < 8 {
 			require.Zero(t, f.ErrorCode)
 			require.Len(t, f.Topics, 1)
@@ -239,14 +239,14 @@ func TestOffsets(t *testing.T) {
 		require.EqualValues(t, 42, p.Offset)
 		require.EqualValues(t, 6, p.LeaderEpoch)
 
-		everything := offsetsOf(g)
+		everything := groupOffsets(g)
 		everything.Groups[0].Topics = nil
 		f = call[*kmsg.OffsetFetchResponse](c, v, everything)
 		require.Len(t, f.Groups[0].Topics, 1)
 		require.Len(t, f.Groups[0].Topics[0].Partitions, 2)
 		if v >= 10 {
 			require.Equal(t, idOf(1), f.Groups[0].Topics[0].TopicID)
-			unknown := offsetsOf(g)
+			unknown := groupOffsets(g)
 			unknown.Groups[0].Topics[0].TopicID = idOf(9)
 			f = call[*kmsg.OffsetFetchResponse](c, v, unknown)
 			require.Equal(t, kerr.UnknownTopicID.Code, f.Groups[0].Topics[0].Partitions[0].ErrorCode)
@@ -254,18 +254,18 @@ func TestOffsets(t *testing.T) {
 	})
 
 	t.Run("version 0 is another world", func(t *testing.T) {
-		call[*kmsg.OffsetCommitResponse](c, 0, commitOf("old", 7))
-		f := call[*kmsg.OffsetFetchResponse](c, 6, offsetsOf("old"))
+		call[*kmsg.OffsetCommitResponse](c, 0, groupCommit("old", 7))
+		f := call[*kmsg.OffsetFetchResponse](c, 6, groupOffsets("old"))
 		require.EqualValues(t, -1, f.Topics[0].Partitions[0].Offset)
 		list := call[*kmsg.ListGroupsResponse](c, 5, kmsg.NewPtrListGroupsRequest())
 		for _, g := range list.Groups {
 			require.NotContains(t, g.Group, "old")
 		}
-		require.Equal(t, kerr.UnknownServerError.Code, call[*kmsg.OffsetCommitResponse](c, 0, commitOf("", 7)).Topics[0].Partitions[0].ErrorCode)
+		require.Equal(t, kerr.UnknownServerError.Code, call[*kmsg.OffsetCommitResponse](c, 0, groupCommit("", 7)).Topics[0].Partitions[0].ErrorCode)
 	})
 
 	t.Run("refused", func(t *testing.T) {
-		req := commitOf("refused", 1)
+		req := groupCommit("refused", 1)
 		req.Generation, req.MemberID = 5, "nobody"
 		r := call[*kmsg.OffsetCommitResponse](c, 9, req)
 		require.Equal(t, kerr.IllegalGeneration.Code, r.Topics[0].Partitions[0].ErrorCode)
@@ -273,7 +273,7 @@ func TestOffsets(t *testing.T) {
 	})
 
 	t.Run("deleted", func(t *testing.T) {
-		call[*kmsg.OffsetCommitResponse](c, 9, commitOf("deleted", 1))
+		call[*kmsg.OffsetCommitResponse](c, 9, groupCommit("deleted", 1))
 		req := kmsg.NewPtrOffsetDeleteRequest()
 		req.Group = "deleted"
 		req.Topics = []kmsg.OffsetDeleteRequestTopic{{Topic: "t", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 0}, {Partition: 9}}}, {Topic: "u"}}
@@ -282,7 +282,7 @@ func TestOffsets(t *testing.T) {
 		require.Len(t, r.Topics, 1)
 		require.Zero(t, r.Topics[0].Partitions[0].ErrorCode)
 		require.Equal(t, kerr.UnknownTopicOrPartition.Code, r.Topics[0].Partitions[1].ErrorCode)
-		f := call[*kmsg.OffsetFetchResponse](c, 6, offsetsOf("deleted"))
+		f := call[*kmsg.OffsetFetchResponse](c, 6, groupOffsets("deleted"))
 		require.EqualValues(t, -1, f.Topics[0].Partitions[0].Offset)
 		req.Group = "nobody's"
 		r = call[*kmsg.OffsetDeleteResponse](c, 0, req)
@@ -366,10 +366,10 @@ func TestInitProducerID(t *testing.T) {
 func TestVanishedJoiner(t *testing.T) {
 	s := groupServer(t)
 	first := connect(t, s)
-	a := call[*kmsg.JoinGroupResponse](first, 3, joinOf("g", ""))
+	a := call[*kmsg.JoinGroupResponse](first, 3, groupJoin("g", ""))
 	require.Zero(t, a.ErrorCode)
 	second := connect(t, s)
-	req := joinOf("g", "")
+	req := groupJoin("g", "")
 	req.SetVersion(3)
 	second.send(req)
 	require.Eventually(t, func() bool {
@@ -378,7 +378,7 @@ func TestVanishedJoiner(t *testing.T) {
 		return len(call[*kmsg.DescribeGroupsResponse](first, 5, d).Groups[0].Members) == 2
 	}, 10*time.Second, 5*time.Millisecond)
 	require.NoError(t, second.Close())
-	again := call[*kmsg.JoinGroupResponse](first, 3, joinOf("g", a.MemberID))
+	again := call[*kmsg.JoinGroupResponse](first, 3, groupJoin("g", a.MemberID))
 	require.Zero(t, again.ErrorCode)
 	require.Len(t, again.Members, 2)
 }
