@@ -81,7 +81,7 @@ func describedEntry(req *kmsg.DescribeConfigsRequest, e *kafka.Entry) kmsg.Descr
 	out := kmsg.NewDescribeConfigsResponseResourceConfig()
 	out.Name, out.Value, out.ReadOnly, out.IsSensitive = e.Name, e.Value, e.ReadOnly, e.Sensitive
 	out.Source, out.ConfigType = kmsg.ConfigSource(e.Source), kmsg.ConfigType(e.Type)
-	out.IsDefault = e.Source == kafka.FromDefault
+	// IsDefault, which only version 0 has, stays false: Kafka never sets it.
 	if req.IncludeSynonyms {
 		for _, s := range e.Synonyms {
 			out.ConfigSynonyms = append(out.ConfigSynonyms, kmsg.DescribeConfigsResponseResourceConfigConfigSynonym{
