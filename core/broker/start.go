@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/barnabas-mq/barnabas/core/broker/internal/api"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
@@ -247,6 +249,22 @@ func (b *Broker) resigned(id partition.ID) {
 	}
 }
 
+// updateMetadata takes the controller's word on the cluster. What groups committed for a topic that is gone goes, too, so that
+// a new topic of that name isn't read from where the old one was left.
+func (b *Broker) updateMetadata(req *kmsg.UpdateMetadataRequest) *kmsg.UpdateMetadataResponse {
+	before := b.cache.Snapshot()
+	resp := b.cache.Update(req)
+	after := b.cache.Snapshot()
+	for i := range req.TopicStates {
+		name := req.TopicStates[i].Topic
+		old, was := before.Topic(name)
+		if now, is := after.Topic(name); was && (!is || now.ID != old.ID) {
+			b.groups.TopicDeleted(name)
+		}
+	}
+	return resp
+}
+
 // listen binds the listeners, so that their ports are known. Nobody is answered yet.
 func (b *Broker) listen(ctx context.Context) (err error) {
 	c := &b.o.Config
@@ -257,7 +275,7 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 		Metadata:   b.coordination.Metadata(),
 		Pusher: controller.Local{
 			BrokerID:       b.id,
-			UpdateMetadata: b.cache.Update,
+			UpdateMetadata: b.updateMetadata,
 			LeaderAndISR:   b.partitions.ApplyLeaderAndISR,
 			StopReplica:    b.partitions.StopReplicas,
 		},

@@ -391,7 +391,7 @@ func TestRemoval(t *testing.T) {
 		refused, err := m.DeleteOffsets(ctx, "b", []TopicPartition{{"t", 0}, {"t", 1}})
 		require.NoError(t, err)
 		require.Empty(t, refused)
-		m.DropTopic(ctx, "t")
+		m.TopicDeleted("t")
 		synctest.Wait()
 		require.Equal(t, int64(-1), committed(t, m, "c", "t"))
 		_, err = m.Commit(ctx, "d", simple("u", 1))

@@ -289,9 +289,12 @@ func (m *Manager) Expire(ctx context.Context) {
 	m.each(ctx, func(e *entry) { e.deliver(e.group.Expire(time.Now())) })
 }
 
-// DropTopic removes what groups have committed for a topic that is deleted.
-func (m *Manager) DropTopic(ctx context.Context, topic string) {
-	m.each(ctx, func(e *entry) { e.deliver(e.group.DropTopic(time.Now(), topic)) })
+// TopicDeleted has everything removed that groups committed for a topic. It does not wait. A group that is loading keeps
+// its offsets until they expire.
+func (m *Manager) TopicDeleted(topic string) {
+	m.background(func() {
+		m.each(m.ctx, func(e *entry) { e.deliver(e.group.DropTopic(time.Now(), topic)) })
+	})
 }
 
 // each does something to every loaded group.
