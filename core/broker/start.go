@@ -155,10 +155,12 @@ func (b *Broker) configChanged(topic string) {
 func (b *Broker) openLogs(ctx context.Context) error {
 	c := &b.o.Config
 	b.logs = log.NewManager(log.ManagerOptions{
-		Storage:                    b.storage,
-		Codecs:                     b.codecs,
-		Logger:                     b.log,
-		Config:                     func(topic string) log.Config { return logConfig(b.configs.TopicConfig(topic)) },
+		Storage: b.storage,
+		Codecs:  b.codecs,
+		Logger:  b.log,
+		Config: func(topic string) log.Config { // fetched: the topic may be new, and its configuration not seen yet
+			return logConfig(b.configs.FetchTopicConfig(context.Background(), topic))
+		},
 		RecoveryThreads:            int(c.NumRecoveryThreadsPerDataDir),
 		InitialDelay:               c.LogInitialTaskDelay,
 		RetentionInterval:          c.LogRetentionCheckInterval,

@@ -43,6 +43,11 @@ func (h *handlers) electLeaders(ctx context.Context, r *Request) Reply {
 		err = h.command(ctx, r, c)
 	}
 	resp.ErrorCode = code(err)
+	if err != nil { // topics without partitions are answered too
+		for _, t := range req.Topics {
+			electionResult(resp, t.Topic)
+		}
+	}
 	for i, id := range c.Partitions {
 		result := err
 		if err == nil {
