@@ -36,6 +36,7 @@ type Broker struct {
 	clusterID string
 	epoch     atomic.Int64 // of the registration; -1 before
 	addresses atomic.Pointer[[]kafka.Listener]
+	serving   atomic.Bool // all rooms below are there
 
 	storage      storage.Storage
 	codecs       *compression.Set

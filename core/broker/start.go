@@ -132,7 +132,11 @@ func (b *Broker) loadConfigs(ctx context.Context) error {
 		Logger:   b.log,
 		Changed:  b.configChanged,
 	})
-	return b.run(ctx, "configurations", b.configs)
+	if err := b.run(ctx, "configurations", b.configs); err != nil {
+		return err
+	}
+	b.takeKept()
+	return nil
 }
 
 // configChanged puts the configuration of a topic in force, or of all topics when topic is empty.
@@ -148,6 +152,9 @@ func (b *Broker) configChanged(topic string) {
 	for topic := range topics {
 		c := b.configs.TopicConfig(topic)
 		b.partitions.Configure(topic, logConfig(c), int(c.MinInsyncReplicas))
+	}
+	if topic == "" {
+		b.reconfigure()
 	}
 }
 
@@ -287,10 +294,6 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 	for i, l := range c.Listeners {
 		listeners[i] = wire.Listener{Name: l.Name, Address: l.Address()}
 	}
-	perIP := map[string]int{}
-	for host, n := range c.MaxConnectionsPerIPOverrides {
-		perIP[host] = int(n)
-	}
 	b.server, err = wire.New(wire.Options{
 		Logger: b.log,
 		Handler: api.Handlers(api.Deps{
@@ -312,14 +315,12 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 			FetchMaxBytes: int(c.FetchMaxBytes),
 			FetchSessions: int(c.FetchSessionCacheSlots),
 		}),
-		Listeners:           listeners,
-		MaxRequestBytes:     int(c.SocketRequestMaxBytes),
-		MaxConnections:      int(c.MaxConnections),
-		MaxConnectionsPerIP: int(c.MaxConnectionsPerIP),
-		PerIP:               perIP,
-		MaxIdle:             c.ConnectionsMaxIdle,
-		SendBuffer:          int(c.SocketSendBufferBytes),
-		ReceiveBuffer:       int(c.SocketReceiveBufferBytes),
+		Listeners:       listeners,
+		MaxRequestBytes: int(c.SocketRequestMaxBytes),
+		Limits:          b.limits(ctx, c),
+		MaxIdle:         maxIdle(c.ConnectionsMaxIdle),
+		SendBuffer:      int(c.SocketSendBufferBytes),
+		ReceiveBuffer:   int(c.SocketReceiveBufferBytes),
 	})
 	if err != nil {
 		return err
@@ -408,5 +409,7 @@ func (b *Broker) startController(ctx context.Context) error {
 // before anything that they need is stopped.
 func (b *Broker) serve(context.Context) error {
 	b.onStop("drain the connections", b.server.Stop)
+	b.serving.Store(true)
+	b.reconfigure() // what changed since the properties were read
 	return b.server.Start()
 }

@@ -47,7 +47,7 @@ type ManagerOptions struct {
 	// its checkpoint file: log.flush.offset.checkpoint.interval.ms, log.flush.start.offset.checkpoint.interval.ms and
 	// replica.high.watermark.checkpoint.interval.ms.
 	RecoveryPointInterval, StartOffsetInterval, HighWatermarkInterval time.Duration
-	// ProducerExpiration is producer.id.expiration.ms, ProducerExpirationInterval how often it is looked at.
+	// ProducerExpiration is producer.id.expiration.ms at first, ProducerExpirationInterval how often it is looked at.
 	ProducerExpiration, ProducerExpirationInterval time.Duration
 
 	// DirFailed, when not nil, is called once for a directory that failed, from a goroutine of the manager's. Its logs take no
@@ -78,6 +78,8 @@ type Manager struct {
 	dirs      []*dirState
 	validator *record.Validator
 	upkeep    *upkeep
+
+	producerExpiration atomic.Int64 // in milliseconds
 
 	// logs is read without a lock; mu orders changes of it, and is held while a log is made or given up.
 	logs sync.Map // TopicPartition -> *Log
@@ -121,6 +123,7 @@ func NewManager(o ManagerOptions, dirs ...*Dir) *Manager {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	m := &Manager{o: o, validator: record.NewValidator(o.Codecs), in: map[*Log]*dirState{}}
+	m.SetProducerExpiration(o.ProducerExpiration)
 	for _, d := range dirs {
 		s := &dirState{Dir: d, manager: m}
 		s.files[recoveryPoints].name, s.files[recoveryPoints].every = RecoveryPoints, o.RecoveryPointInterval
@@ -415,9 +418,14 @@ func (m *Manager) EnforceRetention() {
 	}
 }
 
+// SetProducerExpiration sets how long a producer may be silent before it is forgotten, from the next look on.
+func (m *Manager) SetProducerExpiration(d time.Duration) {
+	m.producerExpiration.Store(d.Milliseconds())
+}
+
 func (m *Manager) expireProducers() {
 	for l := range m.All() {
-		l.ExpireProducers(m.o.Now(), m.o.ProducerExpiration.Milliseconds())
+		l.ExpireProducers(m.o.Now(), m.producerExpiration.Load())
 	}
 }
 

@@ -80,22 +80,29 @@ func (s *Server) tune(tcp *net.TCPConn) {
 	}
 }
 
+// SetLimits sets the limits for connections that come from now on. Those that are there stay.
+func (s *Server) SetLimits(l Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits = l
+}
+
 // roomFor reports whether one more connection from host may be served, if need be by closing an idle one.
 func (s *Server) roomFor(host string) bool {
-	limit, special := s.options.PerIP[host]
+	limit, special := s.limits.PerIP[host]
 	if !special {
-		limit = s.options.MaxConnectionsPerIP
+		limit = s.limits.MaxConnectionsPerIP
 	}
 	if (special || limit > 0) && s.perIP[host] >= limit {
 		s.logger.Debug("connection refused: too many from this address", "client", host, "limit", limit)
 		return false
 	}
-	if s.options.MaxConnections <= 0 || len(s.conns) < s.options.MaxConnections {
+	if s.limits.MaxConnections <= 0 || len(s.conns) < s.limits.MaxConnections {
 		return true
 	}
 	idlest := s.idlest()
 	if idlest == nil {
-		s.logger.Debug("connection refused: too many, and none is idle", "client", host, "limit", s.options.MaxConnections)
+		s.logger.Debug("connection refused: too many, and none is idle", "client", host, "limit", s.limits.MaxConnections)
 		return false
 	}
 	idlest.close()

@@ -19,19 +19,25 @@ type Options struct {
 
 	// MaxRequestBytes is the largest frame that is read: socket.request.max.bytes.
 	MaxRequestBytes int
-	// MaxConnections is the most connections at a time: max.connections. When it is reached, a new one takes the place of the
-	// one that has been idle for longest, and is refused when none is idle.
-	MaxConnections int
-	// MaxConnectionsPerIP is the most connections of one client address: max.connections.per.ip. New ones beyond it are closed.
-	MaxConnectionsPerIP int
-	// PerIP are exceptions from MaxConnectionsPerIP, by address: max.connections.per.ip.overrides.
-	PerIP map[string]int
+	// Limits are on connections at first; SetLimits sets others.
+	Limits
 	// MaxIdle is how long a connection may neither send nor take a byte: connections.max.idle.ms. Waiting for a handler
 	// doesn't count.
 	MaxIdle time.Duration
 	// SendBuffer and ReceiveBuffer are the sizes of the sockets' buffers in bytes: socket.send.buffer.bytes and
 	// socket.receive.buffer.bytes. 0 and below leave them to the system.
 	SendBuffer, ReceiveBuffer int
+}
+
+// Limits are on the number of connections. They hold for new ones.
+type Limits struct {
+	// MaxConnections is the most connections at a time: max.connections. When it is reached, a new one takes the place of the
+	// one that has been idle for longest, and is refused when none is idle.
+	MaxConnections int
+	// MaxConnectionsPerIP is the most connections of one client address: max.connections.per.ip. New ones beyond it are closed.
+	MaxConnectionsPerIP int
+	// PerIP are exceptions from MaxConnectionsPerIP, by address: max.connections.per.ip.overrides. Nobody changes the map.
+	PerIP map[string]int
 }
 
 // Listener is one address to listen on.
@@ -68,6 +74,7 @@ type Server struct {
 	listeners []*listener
 	conns     map[*Conn]struct{}
 	perIP     map[string]int
+	limits    Limits
 	started   bool
 	stopped   bool
 
@@ -91,7 +98,7 @@ func New(o Options) (*Server, error) {
 	if o.MaxIdle <= 0 {
 		o.MaxIdle = DefaultMaxIdle
 	}
-	s := &Server{logger: o.Logger, handler: o.Handler, options: o, conns: map[*Conn]struct{}{}, perIP: map[string]int{}}
+	s := &Server{logger: o.Logger, handler: o.Handler, options: o, conns: map[*Conn]struct{}{}, perIP: map[string]int{}, limits: o.Limits}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }

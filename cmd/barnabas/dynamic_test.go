@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// refused opens n connections and counts those that the broker closes at once.
+func refused(t *testing.T, hostPort string, n int) (closed int) {
+	t.Helper()
+	for range n {
+		c, err := net.Dial("tcp", hostPort)
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			var failure net.Error
+			if !errors.As(err, &failure) || !failure.Timeout() {
+				closed++
+			}
+		}
+	}
+	return closed
+}
+
+// TestBrokerPropertiesChangeAtOnce changes properties of a broker and its topics' defaults while it runs, and looks for
+// them before and after a restart.
+func TestBrokerPropertiesChangeAtOnce(t *testing.T) {
+	from := elsewhere(t, "")
+	from.sets = append(from.sets, "broker.broker.id=3")
+	t.Run("while it runs", func(t *testing.T) {
+		hostPort := start(t, from)
+		require.Zero(t, refused(t, hostPort, 8))
+		client, err := kgo.NewClient(kgo.SeedBrokers(hostPort))
+		require.NoError(t, err)
+		defer client.Close()
+		admin := kadm.NewClient(client)
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		set := func(name, value string) {
+			results, err := admin.AlterBrokerConfigs(ctx, []kadm.AlterConfig{{Op: kadm.SetConfig, Name: name, Value: &value}}, 3)
+			require.NoError(t, err)
+			for _, r := range results {
+				require.NoError(t, r.Err)
+			}
+		}
+		set("log.segment.bytes", "65536")
+		_, err = admin.CreateTopics(ctx, 1, 1, nil, "t")
+		require.NoError(t, err)
+		described, err := admin.DescribeTopicConfigs(ctx, "t")
+		require.NoError(t, err)
+		for _, c := range described[0].Configs {
+			if c.Key == "segment.bytes" {
+				assert.Equal(t, strconv.Itoa(65536), *c.Value)
+			}
+		}
+		set("max.connections.per.ip", "6")
+		assert.NotZero(t, refused(t, hostPort, 8))
+	})
+	t.Run("after a restart", func(t *testing.T) {
+		hostPort := start(t, from)
+		assert.Equal(t, 2, refused(t, hostPort, 8))
+	})
+}
