@@ -108,12 +108,15 @@ func (p *Partition) DeleteRecords(offset int64) (lowWatermark int64, err error) 
 	if offset < 0 || offset > hw {
 		return -1, ErrOffsetOutOfRange
 	}
+	before := p.log.StartOffset()
 	start, err := p.log.AdvanceStartOffset(offset)
 	if err != nil {
 		return -1, p.failed(err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.signal(false)
+	if start != before {
+		p.signal(false)
+	}
 	return p.state.lowWatermark(start), nil
 }
