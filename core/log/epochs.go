@@ -118,7 +118,7 @@ func (e *epochs) cutStart(start int64) error {
 // is Kafka's endOffsetFor: (-1, -1) for an epoch above the latest or when nothing is known, and (epoch, first start) for one
 // below the first.
 func (e *epochs) endOf(epoch int32, end int64) (int32, int64) {
-	if len(e.entries) == 0 || epoch > e.latest() || epoch < 0 {
+	if len(e.entries) == 0 || epoch > e.latest() || epoch == -1 {
 		return -1, -1
 	}
 	if epoch == e.latest() {

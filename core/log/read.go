@@ -35,6 +35,8 @@ type ReadResult struct {
 	// SegmentBase and Position say where the view begins.
 	SegmentBase int64
 	Position    int64
+	// Cut says that the segment has more below UpTo, and MaxBytes is why the view ends.
+	Cut bool
 	// Aborted lists the aborted transactions that overlap what was read, when they were asked for.
 	Aborted []AbortedTxn
 }
@@ -111,7 +113,7 @@ func (l *Log) read(q ReadRequest) (res ReadResult, s *segment, err error) {
 		}
 		var n int64
 		if e == nil {
-			n, e = s.extent(r, q, pos, h, upTo, next)
+			n, res.Cut, e = s.extent(r, q, pos, h, upTo, next)
 		}
 		r.done()
 		if e != nil {
@@ -136,37 +138,36 @@ func (l *Log) read(q ReadRequest) (res ReadResult, s *segment, err error) {
 	return res, nil, nil
 }
 
-// extent is how many bytes from pos on, where the batch with header h begins, a read gives.
-func (s *segment) extent(r *headers, q ReadRequest, pos int64, h record.Header, upTo, next int64) (int64, error) {
+// extent is how many bytes from pos on, where the batch with header h begins, a read gives, and whether only MaxBytes keeps it
+// from giving more.
+func (s *segment) extent(r *headers, q ReadRequest, pos int64, h record.Header, upTo, next int64) (n int64, cut bool, err error) {
 	if h.LastOffset() >= upTo {
-		return 0, nil
+		return 0, false, nil
 	}
 	limit := int64(max(q.MaxBytes, 0))
 	if first := int64(h.Size()); first > limit {
 		switch {
 		case q.HardLimit:
-			return limit, nil
+			return limit, true, nil
 		case q.MinOneBatch:
-			return first, nil
+			return first, true, nil
 		}
-		return 0, nil
+		return 0, true, nil
 	}
 	end := r.size
 	if next > upTo {
-		var err error
 		if end, _, err = s.locate(r, upTo); err != nil && err != io.EOF {
-			return 0, err
+			return 0, false, err
 		} else if err == io.EOF {
 			end = r.size
 		}
 	}
-	if end-pos > limit {
-		var err error
+	if cut = end-pos > limit; cut {
 		if end, err = s.boundary(r, pos, pos+limit); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
-	return max(end-pos, 0), nil
+	return max(end-pos, 0), cut, nil
 }
 
 // aborted lists the transactions that overlap what was read from segment i: from offset on, up to position end.

@@ -179,7 +179,10 @@ type rawRecord struct {
 // takes any negative key or value length for null.
 func (r *rawRecord) read(b []byte) (rest []byte, err error) {
 	size, n := varint(b)
-	if n == 0 {
+	switch {
+	case n == 0 && len(b) >= maxVarint32: // which Kafka tells from a record that is cut off
+		return nil, wrap(ErrUnreadable, "a record length that never ends", nil)
+	case n == 0:
 		return nil, invalid("no record length in the %d bytes left", len(b))
 	}
 	b = b[n:]

@@ -138,6 +138,8 @@ func CheckVersion(version int16, b []byte) error {
 		return invalid("a Produce request of version %d takes message format 2, not %d", version, first[atMagic])
 	case version < 7 && first.codec() == Zstd:
 		return fmt.Errorf("%w: zstd in a Produce request of version %d", ErrUnsupportedCodec, version)
+	case version < 7 && !first.codec().Valid():
+		return fmt.Errorf("%w: no such codec: %d", ErrUnreadable, first.codec())
 	}
 	second, _, err := nextAny(rest)
 	switch {

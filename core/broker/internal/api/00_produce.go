@@ -135,7 +135,7 @@ func (x *produceCall) run() {
 // refuseTransactional is the error for the whole request when a batch in it is transactional, but the request has no
 // transactional id.
 func (x *produceCall) refuseTransactional() error {
-	if x.request.version < 3 || x.request.transactional {
+	if x.request.transactional {
 		return nil
 	}
 	for i := range x.request.partitions {
@@ -158,6 +158,9 @@ func (x *produceCall) append(t *produceTopic, q *producePartition, refused error
 	if err != nil {
 		x.fail(&result, err)
 		x.point(&result, p, borrow(t.name), t.id)
+		if bad := (*unframed)(nil); errors.As(err, &bad) && result.code == kerr.CorruptMessage.Code {
+			result.message = bad.Error() // the only error without record errors that Kafka explains
+		}
 		return result, wait
 	}
 	done, err := p.Append(partition.Append{Batches: q.records, Acks: x.request.acks})
@@ -173,6 +176,11 @@ func (x *produceCall) append(t *produceTopic, q *producePartition, refused error
 	}
 	return result, wait
 }
+
+// unframed is the error of a record set that isn't one batch as the request's version wants it.
+type unframed struct{ error }
+
+func (e *unframed) Unwrap() error { return e.error }
 
 func (x *produceCall) fail(result *produceResult, err error) {
 	result.code = code(err)
@@ -197,7 +205,7 @@ func (x *produceCall) check(t *produceTopic, q *producePartition, refused error)
 		return p, fmt.Errorf("%w: null records", record.ErrInvalid)
 	}
 	if err := record.CheckVersion(x.request.version, q.records); err != nil {
-		return p, err
+		return p, &unframed{err}
 	}
 	switch acks := x.request.acks; {
 	case acks < -1 || acks > 1:

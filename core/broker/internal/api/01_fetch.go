@@ -255,6 +255,11 @@ func (x *fetchCall) read() bool {
 		if t.read.View != nil {
 			n := int(t.read.View.Len())
 			anything = anything || n > 0
+			if t.read.Cut {
+				// Kafka fills the limit with a part of the next batch. That is of no use to anybody, but how much the
+				// partitions behind this one get must not depend on it.
+				n = max(n, limit)
+			}
 			got += n
 			left = max(0, left-n)
 		}

@@ -67,5 +67,19 @@ func (x *fetchCall) convert(v storage.View, magic int8, offset int64) ([]byte, e
 	if v.Mapped() == nil && cap(b) <= 1<<20 {
 		x.scratch = b[:0]
 	}
-	return record.DownConvert(nil, b, magic, offset, x.h.Codecs, record.DefaultPayloadLimit)
+	converted, err := record.DownConvert(nil, b, magic, offset, x.h.Codecs, record.DefaultPayloadLimit)
+	if err != nil || len(converted) <= len(b) {
+		return converted, err
+	}
+	// Older formats may take more space. As in Kafka that costs the last messages, one of which is cut off, but never any of
+	// the first batch.
+	first, _, err := record.Next(b)
+	if err != nil {
+		return converted, nil
+	}
+	whole, err := record.DownConvert(nil, first, magic, offset, x.h.Codecs, record.DefaultPayloadLimit)
+	if err != nil {
+		return nil, err
+	}
+	return converted[:max(len(b), len(whole))], nil
 }

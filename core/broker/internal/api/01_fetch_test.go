@@ -87,6 +87,9 @@ func TestFetchEveryVersion(t *testing.T) {
 		if v < 4 { // old clients don't expect records below the offset
 			want = strings.Replace(want, "3=a1 ", "", 1)
 		}
+		if v == 2 || v == 3 { // messages of format 1 take more space, and the last doesn't fit any more
+			want = strings.Replace(want, " 11=c3", "", 1)
+		}
 		require.Equal(t, []string{want}, lines, "version %d", v)
 	}
 }

@@ -51,7 +51,9 @@ type EpochEnd struct {
 // ReadResult is the answer to a Read.
 type ReadResult struct {
 	// View has the batches, from the one that holds Offset on; nil when there are none. The caller releases it.
-	View             storage.View
+	View storage.View
+	// Cut says that there is more, and MaxBytes is why the view ends.
+	Cut              bool
 	HighWatermark    int64
 	LastStableOffset int64
 	LogStartOffset   int64
@@ -107,7 +109,7 @@ func (p *Partition) Read(r Read) (ReadResult, error) {
 	if err != nil {
 		return res, p.failed(err)
 	}
-	res.View, res.Aborted = got.View, got.Aborted
+	res.View, res.Cut, res.Aborted = got.View, got.Cut, got.Aborted
 	if replica {
 		p.fetched(r)
 		res.HighWatermark = p.log.HighWatermark()
