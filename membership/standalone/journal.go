@@ -109,7 +109,7 @@ func lockNamed(f *os.File, path string) error {
 	return nil
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+func checksum(text []byte) uint32 { return crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)) }
 
 // appendLine appends one line to b: eight hexadecimal digits of CRC-32C over the JSON, a blank, the JSON, a line feed.
 func appendLine(b []byte, v any) ([]byte, error) {
@@ -117,7 +117,7 @@ func appendLine(b []byte, v any) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
-	b = fmt.Appendf(b, "%08x ", crc32.Checksum(text, castagnoli))
+	b = fmt.Appendf(b, "%08x ", checksum(text))
 	b = append(b, text...)
 	return append(b, '\n'), nil
 }
@@ -128,7 +128,7 @@ func parseLine(line []byte) ([]byte, bool) {
 		return nil, false
 	}
 	sum, err := strconv.ParseUint(string(line[:8]), 16, 32)
-	if err != nil || uint32(sum) != crc32.Checksum(line[9:], castagnoli) {
+	if err != nil || uint32(sum) != checksum(line[9:]) {
 		return nil, false
 	}
 	return line[9:], true
