@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/barnabas-mq/barnabas/core/compression"
@@ -150,8 +151,20 @@ func (c *composition) rows() [][2]string {
 		{"compression", strings.Join(codecs, ", ")},
 		{"offsets", describe(c.offsets)},
 		{"listeners", strings.Join(listeners, ", ")},
-		{"data", strings.Join(c.broker.LogDirs, ", ")},
+		{"data", strings.Join(absolute(c.broker.LogDirs), ", ")},
 	}
+}
+
+// absolute says where directories really are, as far as that can be found out.
+func absolute(dirs []string) []string {
+	paths := make([]string, len(dirs))
+	for i, dir := range dirs {
+		paths[i] = dir
+		if path, err := filepath.Abs(dir); err == nil {
+			paths[i] = path
+		}
+	}
+	return paths
 }
 
 // describe gives the name of a choice and, in parentheses, its options.

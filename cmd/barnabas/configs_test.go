@@ -48,6 +48,18 @@ func TestShippedDefaultsAreTrue(t *testing.T) {
 	}
 }
 
+// TestStandaloneIsWhatRunsWithoutAFile holds standalone.yaml to its first sentence.
+func TestStandaloneIsWhatRunsWithoutAFile(t *testing.T) {
+	a := newApp(nil, nil, nil, nil)
+	a.parts = testParts(t)
+	with, err := a.load(source{file: "../../configs/standalone.yaml"})
+	require.NoError(t, err)
+	without, err := compose(config.Section{}, a.parts)
+	require.NoError(t, err)
+	assert.Equal(t, without.broker, with.broker)
+	assert.Equal(t, without.rows()[1:], with.rows()[1:])
+}
+
 func TestFalseDefaultsAreFound(t *testing.T) {
 	faults, shown := falseDefaults(t, "x.yaml", "broker:\n  #num.partitions: 7\n  #log.retention.hours: 168\nstorage:\n  mmap:\n    #max_growth: 1MiB\n")
 	assert.Equal(t, 3, shown)

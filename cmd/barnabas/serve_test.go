@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -74,7 +75,9 @@ func TestServeAnnounces(t *testing.T) {
 	assert.Equal(t, 1, broker.stopped, "the end of the context stops it too")
 	assert.Contains(t, output, "storage        mmap")
 	assert.Contains(t, output, "serving        PLAINTEXT://127.0.0.1:41234")
-	assert.Contains(t, output, "data           data")
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	assert.Contains(t, output, "data           "+filepath.Join(here, "data")+"\n")
 }
 
 func TestSecondSignalForces(t *testing.T) {
