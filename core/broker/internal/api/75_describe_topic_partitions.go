@@ -88,6 +88,8 @@ func topicPage(s *metadata.Snapshot, listener, name string, first int32, limit i
 		}
 		o := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
 		o.Partition, o.LeaderEpoch, o.Replicas, o.ISR, o.OfflineReplicas = p.Number, p.LeaderEpoch, p.Replicas, p.ISR, p.Offline
+		// Null is allowed, and Kafka's own admin client falls over it: without KIP-966 there are none, so the lists are empty.
+		o.EligibleLeaderReplicas, o.LastKnownELR = []int32{}, []int32{}
 		o.LeaderID, o.ErrorCode = leaderThrough(s, p, listener, true)
 		out.Partitions = append(out.Partitions, o)
 	}
