@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/barnabas-mq/barnabas/core/compression"
@@ -63,9 +65,27 @@ func compose(root config.Section, parts components) (*composition, error) {
 	c.offsets, err = choose(root, parts.offsets)
 	collect(err)
 	if len(errs) > 0 {
-		return nil, config.Join(errs...)
+		return nil, inOrder(config.Join(errs...))
 	}
 	return c, nil
+}
+
+// inOrder sorts faults by their lines, as whoever mends a file wants them. Those of the command line and the
+// environment, which have no line, come first.
+func inOrder(err error) error {
+	var faults config.Errors
+	if !errors.As(err, &faults) {
+		return err
+	}
+	line := func(err error) int {
+		var placed *config.Error
+		if errors.As(err, &placed) {
+			return placed.Line
+		}
+		return 0
+	}
+	slices.SortStableFunc(faults, func(a, b error) int { return cmp.Compare(line(a), line(b)) })
+	return faults
 }
 
 // choose reads the choice of a role, which is the registry's first when the configuration makes none.

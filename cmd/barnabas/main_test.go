@@ -108,6 +108,17 @@ func TestComposeFaults(t *testing.T) {
 	}
 }
 
+func TestFaultsComeInOrder(t *testing.T) {
+	file := write(t, "storage: nmap\noffsets: disk\nbroker:\n  num.partitions: x\nstorge: y\n")
+	got := barnabas(t, nil, "config", "check", file, "--set", "partitioner=dice")
+	assert.Equal(t, exitWrong, got.code)
+	var order []string
+	for _, line := range strings.Split(strings.TrimSpace(got.err), "\n") {
+		order = append(order, strings.TrimPrefix(line, file)[:3])
+	}
+	assert.Equal(t, []string{"--s", ":1:", ":2:", ":4:", ":5:"}, order, got.err)
+}
+
 func TestConfigCheck(t *testing.T) {
 	file := write(t, "broker:\n  log.dirs: /a\n  num.io.threads: 9\nstorage: sendfile\n")
 	got := barnabas(t, nil, "config", "check", file)
@@ -190,14 +201,6 @@ func TestFindingTheFile(t *testing.T) {
 	a.environ = nil
 	_, err = a.load(source{})
 	assert.ErrorContains(t, err, "barnabas.yaml:", "a broken file is an error, not as good as none")
-}
-
-func TestPluginsListsAll(t *testing.T) {
-	got := barnabas(t, nil, "plugins")
-	assert.Equal(t, exitOK, got.code)
-	for _, word := range []string{"storage\n", "mmap", "sendfile", "max_growth", "size, default 8MiB", "election\n", "standalone", "murmur2", "roundrobin", "zstd", "topic", "memory"} {
-		assert.Contains(t, got.out, word)
-	}
 }
 
 func TestVersion(t *testing.T) {

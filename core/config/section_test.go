@@ -75,6 +75,17 @@ func TestSectionShapes(t *testing.T) {
 	assert.Equal(t, "q", text)
 }
 
+func TestOtherEditors(t *testing.T) {
+	root := parse(t, "\ufeffa: 1\r\nb:\r\n  c: x\r\n")
+	assert.Equal(t, []string{"a", "b"}, root.Keys())
+	b, _ := root.Sub("b")
+	c, ok := b.Sub("c")
+	require.True(t, ok)
+	text, _ := c.Scalar()
+	assert.Equal(t, "x", text)
+	assert.Equal(t, 3, c.Line())
+}
+
 func TestChoice(t *testing.T) {
 	root := parse(t, "a: mmap\nb: {mmap: {x: 1}}\nc: {mmap: }\nd: {p: {}, q: {}}\ne:\nf: [x]\n")
 	choice := func(key string) (string, config.Section, error) {

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/barnabas-mq/barnabas/core/config"
+	"github.com/barnabas-mq/barnabas/core/plugin"
+)
+
+func TestPluginsListsAll(t *testing.T) {
+	got := barnabas(t, nil, "plugins")
+	assert.Equal(t, exitOK, got.code)
+	for _, word := range []string{"storage\n", "mmap", "sendfile", "max_growth", "size, default 8MiB", "election\n", "standalone", "murmur2", "roundrobin", "zstd", "topic", "memory"} {
+		assert.Contains(t, got.out, word)
+	}
+}
+
+// TestEveryPluginCanBeConfigured looks at each implementation in the binary as who configures it does.
+func TestEveryPluginCanBeConfigured(t *testing.T) {
+	parts := testParts(t)
+	checkRole(t, parts.storage)
+	checkRole(t, parts.election)
+	checkRole(t, parts.partitioner)
+	checkRole(t, parts.compression)
+	checkRole(t, parts.offsets)
+}
+
+// checkRole wants a summary of each implementation, a sentence about each of its options, and defaults that mean the
+// same when they are written into a file.
+func checkRole[S, T any](t *testing.T, registry plugin.Registry[S, T]) {
+	t.Helper()
+	for _, name := range registry.Names() {
+		factory, err := registry.Get(name)
+		require.NoError(t, err)
+		where := registry.Role() + "." + name
+		assert.NotEmpty(t, factory.Summary(), where)
+		var written strings.Builder
+		fmt.Fprintf(&written, "%s:\n  %s:\n", registry.Role(), name)
+		for _, o := range factory.Options() {
+			assert.NotEmpty(t, o.Doc, "%s.%s", where, o.Name)
+			assert.Regexp(t, `^[a-z][a-z0-9_]*$`, o.Name, where)
+			fmt.Fprintf(&written, "    %s: %s\n", o.Name, o.Default)
+		}
+		root, err := config.Parse("defaults.yaml", []byte(written.String()))
+		require.NoError(t, err, where)
+		section, _ := root.Sub(registry.Role())
+		choice, err := registry.Choose(section)
+		require.NoError(t, err, where)
+		assert.Equal(t, factory.Options(), choice.Options(), where)
+	}
+}
