@@ -147,7 +147,7 @@ func (m *Manager) Open(ctx context.Context) error {
 	if err := m.openAll(ctx); err != nil {
 		m.upkeep.end()
 		m.logs.Range(func(_, l any) bool {
-			l.(*Log).release(false)
+			_ = l.(*Log).release(false) // the reason is err
 			return true
 		})
 		// Nothing was appended: what was in order still is.
@@ -492,7 +492,7 @@ func (m *Manager) closeLogs(ctx context.Context, brokerEpoch int64) error {
 				err = l.Close(ctx)
 			}
 			if err != nil {
-				l.release(false)
+				_ = l.release(false) // the reason is err
 				mu.Lock()
 				defer mu.Unlock()
 				bad[d], errs = true, errors.Join(errs, err)
@@ -500,7 +500,7 @@ func (m *Manager) closeLogs(ctx context.Context, brokerEpoch int64) error {
 			return nil
 		})
 	}
-	group.Wait()
+	_ = group.Wait() // each has put its error into errs
 	for _, d := range m.dirs {
 		if d.Err() != nil {
 			continue

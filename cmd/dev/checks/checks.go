@@ -96,13 +96,13 @@ func (c Checks) Race(ctx context.Context) error {
 		return err
 	}
 	if len(packages) == 0 {
-		return errors.New("no package to run: none imports sync")
+		return errors.New("no package to run: none imports sync, sync/atomic or context")
 	}
 	return c.run(ctx, append([]string{"go", "test", "-race", "-short", "-timeout", "20m"}, packages...)...)
 }
 
-// concurrent are the packages with tests that import sync or sync/atomic, themselves or in their tests. The project's tasks
-// are left out: their goroutines wait for processes.
+// concurrent are the packages with tests in which goroutines meet or wait: they import sync, sync/atomic or context,
+// themselves or in their tests. The project's tasks are left out: their goroutines wait for processes.
 func (c Checks) concurrent(ctx context.Context) ([]string, error) {
 	const format = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}`
 	out, err := c.Env.Output(ctx, task.Command{Args: []string{"go", "list", "-f", format, "./..."}})
@@ -121,7 +121,7 @@ func pickConcurrent(list string) []string {
 			continue
 		}
 		for _, imported := range words[1:] {
-			if imported == "sync" || imported == "sync/atomic" {
+			if imported == "sync" || imported == "sync/atomic" || imported == "context" {
 				picked = append(picked, words[0])
 				break
 			}

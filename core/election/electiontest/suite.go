@@ -122,7 +122,7 @@ func (s *Subject) member() election.Coordination {
 	s.t.Helper()
 	c := s.cluster.Member()
 	require.NoError(s.t, c.Start(s.ctx))
-	s.t.Cleanup(func() { c.Stop(context.Background()) })
+	s.t.Cleanup(func() { _ = c.Stop(context.Background()) }) // what Stop promises has clauses of its own
 	return c
 }
 
@@ -146,16 +146,6 @@ func (s *Subject) elect(c election.Coordination) election.Term {
 // briefly is a context that ends soon, for waits that must not succeed.
 func (s *Subject) briefly() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.ctx, 50*time.Millisecond)
-}
-
-// await waits until ch is closed.
-func (s *Subject) await(ch <-chan struct{}, what string) {
-	s.t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(s.Patience):
-		require.Fail(s.t, "it did not happen", what)
-	}
 }
 
 func open(ch <-chan struct{}) bool {
