@@ -43,14 +43,7 @@ func compose(root config.Section, parts components) (*composition, error) {
 		}
 	}
 	collect(root.Only("broker", "storage", "election", "partitioner", "compression", "offsets"))
-	broker, _ := root.Sub("broker")
-	values, warnings, err := kafka.ReadStatic(broker)
-	collect(err)
-	c.layers, c.warnings = kafka.Layers{Static: values}, warnings
-	if err == nil {
-		c.broker, err = c.layers.BrokerConfig()
-		collect(kafka.Place(broker, err))
-	}
+	var err error
 	c.storage, err = choose(root, parts.storage)
 	collect(err)
 	c.election, err = choose(root, parts.election)
@@ -59,10 +52,20 @@ func compose(root config.Section, parts components) (*composition, error) {
 	collect(err)
 	c.compression, err = chooseAll(root, parts.compression)
 	collect(err)
-	if err == nil {
-		collect(broker.Wrap(c.checkCodec(parts.compression.Names())))
+	c.layers.Codecs = []string{}
+	for _, choice := range c.compression {
+		c.layers.Codecs = append(c.layers.Codecs, choice.Name())
+	}
+	if err != nil {
+		c.layers.Codecs = nil // said already, and more than which are there isn't known
 	}
 	c.offsets, err = choose(root, parts.offsets)
+	collect(err)
+	broker, _ := root.Sub("broker")
+	if c.layers.Static, c.warnings, err = kafka.ReadStatic(broker); err == nil {
+		c.broker, err = c.layers.BrokerConfig()
+		err = kafka.Place(broker, err)
+	}
 	collect(err)
 	if len(errs) > 0 {
 		return nil, inOrder(config.Join(errs...))
@@ -127,23 +130,6 @@ func chooseAll[S, T any](root config.Section, registry plugin.Registry[S, T]) ([
 		choices = append(choices, choice)
 	}
 	return choices, config.Join(errs...)
-}
-
-// checkCodec sees to it that the codec which topics are kept in by default is there. known are all codec names: what
-// is none of them ("producer") asks for no codec.
-func (c *composition) checkCodec(known []string) error {
-	wanted, _, _ := c.layers.Get("compression.type")
-	for _, choice := range c.compression {
-		if choice.Name() == wanted {
-			return nil
-		}
-	}
-	for _, name := range known {
-		if name == wanted {
-			return config.At("compression.type", fmt.Errorf("%s is not among the codecs under `compression`", wanted))
-		}
-	}
-	return nil
 }
 
 // rows describes the composition for people: pairs of a role and what serves it.

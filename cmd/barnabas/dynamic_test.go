@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -70,4 +71,21 @@ func TestBrokerPropertiesChangeAtOnce(t *testing.T) {
 		hostPort := start(t, from)
 		assert.Equal(t, 2, refused(t, hostPort, 8))
 	})
+}
+
+// TestTopicsAskForNoCodecThatIsMissing creates topics in a broker that was composed with one codec.
+func TestTopicsAskForNoCodecThatIsMissing(t *testing.T) {
+	from := elsewhere(t, "")
+	from.sets = append(from.sets, "compression=[gzip]")
+	client, err := kgo.NewClient(kgo.SeedBrokers(start(t, from)))
+	require.NoError(t, err)
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	there, missing := "gzip", "zstd"
+	_, err = admin.CreateTopic(ctx, 1, 1, map[string]*string{"compression.type": &there}, "there")
+	require.NoError(t, err)
+	_, err = admin.CreateTopic(ctx, 1, 1, map[string]*string{"compression.type": &missing}, "missing")
+	require.ErrorIs(t, err, kerr.InvalidConfig)
 }

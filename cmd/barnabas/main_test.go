@@ -91,7 +91,7 @@ func TestComposeFaults(t *testing.T) {
 		{"codecs no list", "compression: gzip", `b.yaml:1: compression: want a list of names`},
 		{"codec twice", "compression: [gzip, gzip]", `b.yaml:1: compression[1]: gzip is named twice`},
 		{"codec unknown", "compression: [gzip, brotli]", `b.yaml:1: compression[1]: unknown compression "brotli"`},
-		{"codec missing", "broker:\n  compression.type: zstd\ncompression: [gzip]", `b.yaml:2: broker.compression.type: zstd is not among the codecs`},
+		{"codec missing", "broker:\n  compression.type: zstd\ncompression: [gzip]", `b.yaml:2: broker.compression.type: this broker has no codec zstd; it has: gzip`},
 		{"property", "broker:\n  log.dris: x", `b.yaml:2: broker.log.dris: unknown property (did you mean "log.dirs"?)`},
 		{"properties together", "broker:\n  listeners: A://:1", `b.yaml:2: broker.listeners: no protocol is given for the listener A`},
 	}

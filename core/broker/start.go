@@ -129,6 +129,7 @@ func (b *Broker) loadConfigs(ctx context.Context) error {
 		Metadata: b.coordination.Metadata(),
 		BrokerID: b.id,
 		Static:   b.o.Layers.Static,
+		Codecs:   b.o.Layers.Codecs,
 		Logger:   b.log,
 		Changed:  b.configChanged,
 	})

@@ -97,7 +97,7 @@ func (l Layers) BrokerConfig() (BrokerConfig, error) {
 	c.MaxConnectionsPerIPOverrides, err = parseOverrides(l.text("max.connections.per.ip.overrides"))
 	collect(err)
 	collect(c.checkTogether())
-	collect(checkTogether(l.fillTopic(nil)))
+	collect(l.checkTogether(nil))
 	return c, errors.Join(faults...)
 }
 

@@ -199,3 +199,24 @@ func TestTimestampBounds(t *testing.T) {
 		assert.Equal(t, tt.after, after)
 	}
 }
+
+func TestCodecsThatAreThere(t *testing.T) {
+	l := kafka.Layers{Codecs: []string{"gzip"}}
+	for _, name := range []string{"producer", "uncompressed", "gzip"} {
+		assert.NoError(t, l.CheckTopic(kafka.Values{"compression.type": name}), name)
+	}
+	err := l.CheckTopic(kafka.Values{"compression.type": "zstd"})
+	require.ErrorIs(t, err, kafka.ErrInvalidValue)
+	assert.EqualError(t, err, "compression.type: this broker has no codec zstd; it has: gzip")
+	assert.NoError(t, kafka.Layers{}.CheckTopic(kafka.Values{"compression.type": "zstd"}))
+	assert.Error(t, kafka.Layers{Codecs: []string{}}.CheckTopic(kafka.Values{"compression.type": "gzip"}))
+
+	c, err := l.TopicConfig(kafka.Values{"compression.type": "zstd", "retention.ms": "9"})
+	require.Error(t, err)
+	assert.Equal(t, "producer", c.CompressionType, "a topic of earlier times is kept as producers compress")
+	assert.Equal(t, int64(9), c.RetentionMs)
+
+	l.Static = kafka.Values{"compression.type": "lz4"}
+	_, err = l.BrokerConfig()
+	require.ErrorIs(t, err, kafka.ErrInvalidValue)
+}

@@ -24,6 +24,9 @@ type Layers struct {
 	Static         Values // from [ReadStatic]
 	DynamicDefault Values // of the resource "" (all brokers), as kept by the broker
 	Dynamic        Values // of this broker, as kept by the broker
+
+	// Codecs are the names of the codecs that this broker has, for compression.type may ask for no other; nil has all.
+	Codecs []string
 }
 
 // at gives what one source says about a broker property by its exact name.

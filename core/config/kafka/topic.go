@@ -3,7 +3,9 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
 )
 
 // TopicConfig is what a topic's properties come to. Times are in milliseconds, as records' timestamps are, for they
@@ -114,7 +116,7 @@ func (l Layers) TopicConfig(own Values) (TopicConfig, error) {
 		sound := make(Values, len(own))
 		for name, value := range own {
 			if d, ok := TopicDefinition(name); ok {
-				if canonical, err := d.Canonical(value); err == nil {
+				if canonical, err := d.Canonical(value); err == nil && (name != "compression.type" || l.checkCodec(canonical) == nil) {
 					sound[name] = canonical
 				}
 			}
@@ -143,17 +145,28 @@ func (l Layers) CheckTopic(own Values) error {
 		}
 	}
 	if len(faults) == 0 {
-		faults = append(faults, checkTogether(l.fillTopic(own)))
+		faults = append(faults, l.checkTogether(own))
 	}
 	return errors.Join(faults...)
 }
 
-func checkTogether(c TopicConfig) error {
+// checkTogether checks what a topic's own settings, nil for the defaults, come to as a whole.
+func (l Layers) checkTogether(own Values) error {
+	c := l.fillTopic(own)
 	if c.MinCompactionLagMs > c.MaxCompactionLagMs {
 		return &Fault{Name: "min.compaction.lag.ms", Kind: ErrInvalidValue, Text: fmt.Sprintf(
 			"conflict between min.compaction.lag.ms (%d) and max.compaction.lag.ms (%d): the first must not be larger", c.MinCompactionLagMs, c.MaxCompactionLagMs)}
 	}
-	return nil
+	return l.checkCodec(c.CompressionType)
+}
+
+// checkCodec refuses a compression type for which this broker has no codec.
+func (l Layers) checkCodec(name string) error {
+	if l.Codecs == nil || name == "producer" || name == "uncompressed" || slices.Contains(l.Codecs, name) {
+		return nil
+	}
+	const property = "compression.type"
+	return &Fault{Name: property, Kind: ErrInvalidValue, Text: fmt.Sprintf("%s: this broker has no codec %s; it has: %s", property, name, strings.Join(l.Codecs, ", "))}
 }
 
 // canonicalTopic checks one topic property.

@@ -19,6 +19,7 @@ type ConfigOptions struct {
 	Metadata election.Metadata
 	BrokerID int32
 	Static   kafka.Values // what the broker was started with
+	Codecs   []string     // that this broker has; nil has all
 	Logger   *slog.Logger
 	// Changed is called after the configuration of a topic may have become another one, or, with "", that of this broker and
 	// with it of every topic. Calls come one after the other, from the goroutine that made or saw the change, and may say
@@ -59,7 +60,7 @@ func NewConfigs(o ConfigOptions) *Configs {
 		o.Changed = func(string) {}
 	}
 	c := &Configs{o: o}
-	c.current.Store(c.derive(kafka.Layers{Static: o.Static}, nil))
+	c.current.Store(c.derive(kafka.Layers{Static: o.Static, Codecs: o.Codecs}, nil))
 	return c
 }
 
@@ -253,7 +254,7 @@ func (c *Configs) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	layers, own := kafka.Layers{Static: c.o.Static}, map[string]kafka.Values{}
+	layers, own := kafka.Layers{Static: c.o.Static, Codecs: c.o.Codecs}, map[string]kafka.Values{}
 	for _, k := range kept {
 		switch {
 		case k.Entity.Kind == election.TopicEntity:
