@@ -53,10 +53,15 @@ func (p *Partition) Append(a Append) (Appended, error) {
 	if err != nil {
 		return Appended{}, p.failed(err)
 	}
-	if !info.Flush && !info.Duplicate {
+	done := Appended{AppendInfo: info, LeaderEpoch: v.epoch}
+	switch {
+	case info.Flush && a.Acks == 0:
+		// Nobody will ask whether it is committed, but readers wait for it.
+		p.committedAfterFlush(done, 0, func(error) {})
+	case !info.Flush && !info.Duplicate:
 		p.advance(p.log.EndOffset())
 	}
-	return Appended{AppendInfo: info, LeaderEpoch: v.epoch}, nil
+	return done, nil
 }
 
 // advance lets the log count up to end for the high watermark, and wakes whoever waited for that.

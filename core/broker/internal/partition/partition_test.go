@@ -302,6 +302,20 @@ func TestFlushedBeforeAcknowledged(t *testing.T) {
 	require.EqualValues(t, 120, p.Log().HighWatermark())
 }
 
+// TestUnacknowledgedIsFlushedAndShown: acks=0 asks for no answer, but readers see what was appended once it is flushed.
+func TestUnacknowledgedIsFlushedAndShown(t *testing.T) {
+	r := newRig(t, func(r *rig) { r.config.FlushMessages = 1 })
+	p := r.lead()
+	w := partition.NewWatch()
+	p.Watch(w, false)
+	defer p.Unwatch(w)
+	_, err := p.Append(partition.Append{Batches: batch(t, "x"), Acks: 0})
+	require.NoError(t, err)
+	<-w.C()
+	require.EqualValues(t, 1, p.Log().HighWatermark())
+	require.EqualValues(t, 1, p.Log().RecoveryPoint())
+}
+
 func TestListOffsets(t *testing.T) {
 	r := newRig(t)
 	p := r.lead()
