@@ -1,6 +1,10 @@
 package group
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/core/offsets"
@@ -15,10 +19,10 @@ type Commit struct {
 
 // Commit checks a commit and, when it is in order, asks for it to be written: then the answer comes under the ticket.
 // A commit that is refused changes nothing.
-func (g *Group) Commit(now time.Time, t Ticket, r Commit) (error, Effects) {
+func (g *Group) Commit(now time.Time, t Ticket, r Commit) (Effects, error) {
 	g.begin(now)
 	err := g.commit(t, r)
-	return err, g.end()
+	return g.end(), err
 }
 
 func (g *Group) commit(t Ticket, r Commit) error {
@@ -40,7 +44,8 @@ func (g *Group) commit(t Ticket, r Commit) error {
 		}
 	}
 	entries := make([]offsets.Entry, 0, len(r.Offsets))
-	for tp, o := range r.Offsets {
+	for _, tp := range slices.SortedFunc(maps.Keys(r.Offsets), compareTP) {
+		o := r.Offsets[tp]
 		entries = append(entries, offsets.Entry{Key: offsets.OffsetKey(g.id, tp.Topic, tp.Partition), Offset: &o})
 		if g.inFlight == nil {
 			g.inFlight = map[TopicPartition]int{}
@@ -49,6 +54,10 @@ func (g *Group) commit(t Ticket, r Commit) error {
 	}
 	g.write(Write{kind: writeCommit, ticket: t}, entries)
 	return nil
+}
+
+func compareTP(a, b TopicPartition) int {
+	return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
 func partitionOf(k offsets.Key) TopicPartition { return TopicPartition{k.Topic, k.Partition} }
@@ -73,14 +82,11 @@ type Fetched struct {
 	Err error // ErrUnstable
 }
 
-// Fetch gives the committed offsets of partitions, in order, or of all that have one when partitions is nil. With stable,
+// Fetch gives the committed offsets of partitions, in order, or of all that have one, sorted, when partitions is nil. With stable,
 // partitions that an open transaction commits to give ErrUnstable (KIP-447).
 func (g *Group) Fetch(partitions []TopicPartition, stable bool) []Fetched {
 	if partitions == nil {
-		partitions = make([]TopicPartition, 0, len(g.offsets))
-		for tp := range g.offsets {
-			partitions = append(partitions, tp)
-		}
+		partitions = slices.SortedFunc(maps.Keys(g.offsets), compareTP)
 	}
 	fetched := make([]Fetched, 0, len(partitions))
 	for _, tp := range partitions {
@@ -113,7 +119,7 @@ func (g *Group) inTransaction(tp TopicPartition) bool {
 // DeleteOffsets removes committed offsets of a group that does not consume those topics. When something is removed, the
 // answer comes under the ticket. Otherwise, done is true. Partitions that the group is subscribed to are listed in
 // refused.
-func (g *Group) DeleteOffsets(now time.Time, t Ticket, partitions []TopicPartition) (refused map[TopicPartition]bool, done bool, err error, fx Effects) {
+func (g *Group) DeleteOffsets(now time.Time, t Ticket, partitions []TopicPartition) (refused map[TopicPartition]bool, done bool, fx Effects, err error) {
 	g.begin(now)
 	switch {
 	case g.state == Dead:
@@ -122,7 +128,7 @@ func (g *Group) DeleteOffsets(now time.Time, t Ticket, partitions []TopicPartiti
 		err = ErrNonEmpty
 	}
 	if err != nil {
-		return nil, true, err, g.end()
+		return nil, true, g.end(), err
 	}
 	var entries []offsets.Entry
 	refused = map[TopicPartition]bool{}
@@ -139,7 +145,7 @@ func (g *Group) DeleteOffsets(now time.Time, t Ticket, partitions []TopicPartiti
 	if len(entries) > 0 {
 		g.write(Write{kind: writeRemoval, ticket: t}, entries)
 	}
-	return refused, len(entries) == 0, nil, g.end()
+	return refused, len(entries) == 0, g.end(), nil
 }
 
 // DropTopic removes what was committed for a topic that is deleted, whatever the group does.

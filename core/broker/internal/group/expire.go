@@ -52,14 +52,14 @@ func (g *Group) expired(tp TopicPartition, o offsets.Offset) bool {
 }
 
 // Delete removes a group without members, with its offsets. When err is nil the answer comes under the ticket.
-func (g *Group) Delete(now time.Time, t Ticket) (error, Effects) {
+func (g *Group) Delete(now time.Time, t Ticket) (Effects, error) {
 	g.begin(now)
 	switch g.state {
 	case Dead:
-		return ErrGroupNotFound, g.end()
+		return g.end(), ErrGroupNotFound
 	case Empty:
 	default:
-		return ErrNonEmpty, g.end()
+		return g.end(), ErrNonEmpty
 	}
 	entries := make([]offsets.Entry, 0, len(g.offsets)+1)
 	for tp := range g.offsets {
@@ -72,7 +72,7 @@ func (g *Group) Delete(now time.Time, t Ticket) (error, Effects) {
 		}
 	}
 	g.die(t, entries)
-	return nil, g.end()
+	return g.end(), nil
 }
 
 // die ends the group: nothing is accepted any more while the tombstones are written.

@@ -79,9 +79,11 @@ type Group struct {
 	leader       string // "" for none
 	members      []*member
 	byID         map[string]*member
-	instances    map[string]string // of static members: instance id -> member id
-	pending      []pendingMember
-	subscribed   map[string]struct{} // nil when not known
+	instances    map[string]string    // of static members: instance id -> member id
+	offers       map[string]int       // protocol -> how many members offer it
+	joining      int                  // members that wait in a join
+	pending      map[string]time.Time // ids that were given out (KIP-394), and by when they must be used
+	subscribed   map[string]struct{}  // nil when not known
 
 	newMember    bool          // someone joined since the initial delay began
 	initial      bool          // the rebalance is the first one, which waits for stragglers
@@ -105,7 +107,8 @@ type member struct {
 	instance             *string
 	clientID, clientHost string
 	rebalance, session   time.Duration
-	protocols            []Protocol
+	protocols            []Protocol     // by preference, no name twice
+	index                map[string]int // of the protocols, by name
 	assignment           []byte
 	isNew                bool      // never had an answer to its join
 	pendingSync          bool      // hasn't asked for its assignment in this generation
@@ -113,17 +116,11 @@ type member struct {
 	deadline             time.Time // of its session; zero while nothing counts against it
 }
 
-// pendingMember is an id that was given out (KIP-394), and by when it must be used.
-type pendingMember struct {
-	id       string
-	deadline time.Time
-}
-
 // NewGroup makes an empty group.
 func NewGroup(id string, cfg *Config, now time.Time) *Group {
 	return &Group{
 		id: id, cfg: cfg, state: Empty, since: now.UnixMilli(),
-		byID: map[string]*member{}, offsets: map[TopicPartition]offsets.Offset{},
+		byID: map[string]*member{}, offers: map[string]int{}, offsets: map[TopicPartition]offsets.Offset{},
 	}
 }
 
@@ -152,8 +149,8 @@ func (g *Group) Tick(now time.Time) Effects {
 	g.next = time.Time{}
 	g.arm(g.joinDeadline)
 	g.arm(g.syncDeadline)
-	for _, p := range g.pending {
-		g.arm(p.deadline)
+	for _, deadline := range g.pending {
+		g.arm(deadline)
 	}
 	for _, m := range g.members {
 		g.arm(m.deadline)
@@ -247,13 +244,16 @@ func (g *Group) add(m *member) {
 	}
 	g.members = append(g.members, m)
 	g.byID[m.id] = m
+	for name := range m.index {
+		g.offers[name]++
+	}
 	if m.instance != nil {
 		if g.instances == nil {
 			g.instances = map[string]string{}
 		}
 		g.instances[*m.instance] = m.id
 	}
-	g.removePending(m.id)
+	delete(g.pending, m.id)
 }
 
 // drop takes a member out and answers what it waits for. The longest-standing member inherits the lead.
@@ -262,6 +262,7 @@ func (g *Group) drop(m *member) {
 	g.answerSync(m, SyncAnswer{Err: ErrUnknownMember})
 	g.members = slices.DeleteFunc(g.members, func(o *member) bool { return o == m })
 	delete(g.byID, m.id)
+	g.forgetOffers(m)
 	if m.instance != nil && g.instances[*m.instance] == m.id {
 		delete(g.instances, *m.instance)
 	}
@@ -273,14 +274,17 @@ func (g *Group) drop(m *member) {
 	}
 }
 
-func (g *Group) removePending(id string) bool {
-	n := len(g.pending)
-	g.pending = slices.DeleteFunc(g.pending, func(p pendingMember) bool { return p.id == id })
-	return len(g.pending) < n
+func (g *Group) isPending(id string) bool {
+	_, ok := g.pending[id]
+	return ok
 }
 
-func (g *Group) isPending(id string) bool {
-	return slices.ContainsFunc(g.pending, func(p pendingMember) bool { return p.id == id })
+func (g *Group) forgetOffers(m *member) {
+	for name := range m.index {
+		if g.offers[name]--; g.offers[name] == 0 {
+			delete(g.offers, name)
+		}
+	}
 }
 
 func (g *Group) answerJoin(m *member, a JoinAnswer) bool {
@@ -289,6 +293,7 @@ func (g *Group) answerJoin(m *member, a JoinAnswer) bool {
 	}
 	g.out.Answers = append(g.out.Answers, Answer{Ticket: m.join, Join: &a})
 	m.join = 0
+	g.joining--
 	return true
 }
 

@@ -356,7 +356,7 @@ func TestLeave(t *testing.T) {
 	require.NoError(t, i.begin().Err)
 	require.NoError(t, i.trySync(i).Err)
 	one, nine := "i1", "i9"
-	errs, err, fx := s.g.Leave(s.now, []Leaving{{MemberID: "nobody"}, {}, {InstanceID: &nine}, {MemberID: "old", InstanceID: &one}, {InstanceID: &one}, {InstanceID: &one}})
+	errs, fx, err := s.g.Leave(s.now, []Leaving{{MemberID: "nobody"}, {}, {InstanceID: &nine}, {MemberID: "old", InstanceID: &one}, {InstanceID: &one}, {InstanceID: &one}})
 	s.do(fx)
 	require.NoError(t, err)
 	require.Equal(t, []error{ErrUnknownMember, ErrUnknownMember, ErrUnknownMember, ErrFencedInstance, nil, ErrUnknownMember}, errs)

@@ -150,10 +150,17 @@ func (h *history) check(rt *rapid.T) {
 		}
 	}
 	require.Len(rt, g.byID, len(g.members))
-	waiting := 0
+	waiting, joining := 0, 0
+	offers := map[string]int{}
 	for _, m := range g.members {
 		require.Same(rt, m, g.byID[m.id])
 		require.False(rt, g.isPending(m.id), "both member and pending")
+		if m.join != 0 {
+			joining++
+		}
+		for _, p := range m.protocols {
+			offers[p.Name]++
+		}
 		if m.instance != nil {
 			require.Equal(rt, m.id, g.instances[*m.instance])
 		}
@@ -165,6 +172,8 @@ func (h *history) check(rt *rapid.T) {
 		}
 		require.True(rt, m.join != 0 || m.sync != 0 || !m.deadline.IsZero() || g.state == PreparingRebalance, "a member that can't expire")
 	}
+	require.Equal(rt, joining, g.joining)
+	require.Equal(rt, offers, g.offers)
 	for _, id := range g.instances {
 		require.NotNil(rt, g.byID[id], "an instance without a member")
 	}

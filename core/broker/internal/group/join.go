@@ -73,10 +73,12 @@ func (g *Group) join(t Ticket, r Join) {
 	case r.MemberID == "" && r.InstanceID != nil:
 		g.joinStatic(t, r)
 	case r.MemberID == "" && r.RequireID:
-		p := pendingMember{id: r.NewID, deadline: g.now.Add(r.Session)}
-		g.pending = append(g.pending, p)
-		g.arm(p.deadline)
-		refuse(p.id, ErrMemberIDRequired)
+		if g.pending == nil {
+			g.pending = map[string]time.Time{}
+		}
+		g.pending[r.NewID] = g.now.Add(r.Session)
+		g.arm(g.pending[r.NewID])
+		refuse(r.NewID, ErrMemberIDRequired)
 	case r.MemberID == "":
 		g.addAndRebalance(t, r.NewID, r)
 	case g.isPending(r.MemberID):
@@ -101,16 +103,7 @@ func (g *Group) hasRoomFor(id string) bool {
 	m := g.byID[id]
 	switch g.state {
 	case PreparingRebalance:
-		if m != nil && m.join != 0 {
-			return true
-		}
-		waiting := 0
-		for _, o := range g.members {
-			if o.join != 0 {
-				waiting++
-			}
-		}
-		return waiting < g.cfg.MaxSize
+		return m != nil && m.join != 0 || g.joining < g.cfg.MaxSize
 	case CompletingRebalance, Stable:
 		return m != nil || len(g.members) < g.cfg.MaxSize
 	}
@@ -134,28 +127,19 @@ func (g *Group) supports(protocolType string, protocols []Protocol) bool {
 		return protocolType != "" && len(protocols) > 0
 	}
 	return protocolType == g.protocolType && slices.ContainsFunc(protocols, func(p Protocol) bool {
-		for _, m := range g.members {
-			if m.protocolIndex(p.Name) < 0 {
-				return false
-			}
-		}
-		return true
+		return g.offers[p.Name] == len(g.members)
 	})
-}
-
-func (m *member) protocolIndex(name string) int {
-	return slices.IndexFunc(m.protocols, func(p Protocol) bool { return p.Name == name })
 }
 
 // metadata is what the member said for a protocol; empty, not nil, when it said nothing.
 func (m *member) metadata(protocol string) []byte {
-	if i := m.protocolIndex(protocol); i >= 0 {
+	if i, ok := m.index[protocol]; ok {
 		return m.protocols[i].Metadata
 	}
 	return []byte{}
 }
 
-// matches says whether the member offers the same as before.
+// matches says whether the member offers the same as before. A name that comes twice never does.
 func (m *member) matches(protocols []Protocol) bool {
 	return slices.EqualFunc(m.protocols, protocols, func(a, b Protocol) bool {
 		return a.Name == b.Name && bytes.Equal(a.Metadata, b.Metadata)
@@ -165,9 +149,21 @@ func (m *member) matches(protocols []Protocol) bool {
 // adopt takes over what a member says about itself. Of several protocols with one name the first counts.
 func (m *member) adopt(r Join) {
 	m.rebalance, m.session = max(r.Rebalance, 0), r.Session
-	m.protocols = make([]Protocol, 0, len(r.Protocols))
+	m.protocols, m.index = make([]Protocol, 0, len(r.Protocols)), make(map[string]int, len(r.Protocols))
 	for _, p := range r.Protocols {
-		m.protocols = append(m.protocols, Protocol{Name: p.Name, Metadata: append([]byte{}, p.Metadata...)})
+		if _, twice := m.index[p.Name]; !twice {
+			m.index[p.Name] = len(m.protocols)
+			m.protocols = append(m.protocols, Protocol{Name: p.Name, Metadata: append([]byte{}, p.Metadata...)})
+		}
+	}
+}
+
+// update is adopt for a member that the group has.
+func (g *Group) update(m *member, r Join) {
+	g.forgetOffers(m)
+	m.adopt(r)
+	for name := range m.index {
+		g.offers[name]++
 	}
 }
 
@@ -176,6 +172,7 @@ func (m *member) adopt(r Join) {
 func (g *Group) waitToJoin(m *member, t Ticket) {
 	g.answerJoin(m, g.joinError(m.id, ErrRebalance))
 	m.join = t
+	g.joining++
 }
 
 func (g *Group) addAndRebalance(t Ticket, id string, r Join) {
@@ -188,7 +185,7 @@ func (g *Group) addAndRebalance(t Ticket, id string, r Join) {
 		g.protocolType = r.ProtocolType
 	}
 	g.add(m)
-	m.join = t
+	g.waitToJoin(m, t)
 	m.deadline = g.now.Add(newMemberTimeout)
 	g.arm(m.deadline)
 	g.prepareRebalance()
@@ -209,7 +206,7 @@ func (g *Group) rejoin(t Ticket, m *member, r Join) {
 		a := g.joinError(m.id, ErrUnknownMember)
 		g.out.Answers = append(g.out.Answers, Answer{Ticket: t, Join: &a})
 	default:
-		m.adopt(r)
+		g.update(m, r)
 		g.waitToJoin(m, t)
 		g.prepareRebalance()
 	}
@@ -226,7 +223,7 @@ func (g *Group) joinStatic(t Ticket, r Join) {
 	before := *m
 	leaderBefore := g.leader
 	g.replace(m, r.NewID)
-	m.adopt(r)
+	g.update(m, r)
 	m.clientID, m.clientHost = r.ClientID, r.ClientHost
 	g.waitToJoin(m, t)
 	if !m.isNew {
@@ -263,12 +260,13 @@ func (g *Group) staticStored(w Write, err error) {
 	}
 	a := g.joined(m)
 	g.touch(m)
+	g.subscribed = g.subscriptions() // it may read other topics now
 	switch {
 	case err != nil:
 		g.answerJoin(m, JoinAnswer{Err: writeError(err), Generation: g.generation, ProtocolType: g.protocolType,
 			Protocol: g.protocol, Leader: w.leader})
 		g.replace(m, w.before.id)
-		m.protocols, m.rebalance, m.session = w.before.protocols, w.before.rebalance, w.before.session
+		g.update(m, Join{Protocols: w.before.protocols, Rebalance: w.before.rebalance, Session: w.before.session})
 		m.clientID, m.clientHost = w.before.clientID, w.before.clientHost
 		return
 	case w.canSkip:

@@ -209,13 +209,16 @@ func (m *Manager) drop(s *shard) {
 // loadsAtOnce bounds how many shards are read at the same time, and with that the memory and the disk's time that it takes.
 const loadsAtOnce = 2
 
-// retryLoad is how long a load that failed waits before the next try.
-const retryLoad = time.Second
+// A load that failed is tried again after retryLoad, and then after twice as long each time, up to retryLoadMax.
+const (
+	retryLoad    = time.Second
+	retryLoadMax = time.Minute
+)
 
 // load reads a shard and then opens it. A load that fails is tried again, as long as this broker leads the shard: the
 // groups can't be served without what was committed.
 func (m *Manager) load(s *shard) {
-	for {
+	for wait := retryLoad; ; wait = min(2*wait, retryLoadMax) {
 		select {
 		case m.loads <- struct{}{}:
 		case <-s.ctx.Done():
@@ -233,9 +236,9 @@ func (m *Manager) load(s *shard) {
 		if s.ctx.Err() != nil || errors.Is(err, offsets.ErrNotOwner) || errors.Is(err, offsets.ErrClosed) {
 			return // others lead it now
 		}
-		m.log.Error("can't load groups, will try again", "shard", s.id, "epoch", s.epoch, "err", err)
+		m.log.Error("can't load groups, will try again", "shard", s.id, "epoch", s.epoch, "in", wait, "err", err)
 		select {
-		case <-time.After(retryLoad):
+		case <-time.After(wait):
 		case <-s.ctx.Done():
 			return
 		}

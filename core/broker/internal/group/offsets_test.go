@@ -80,7 +80,7 @@ func TestExpiryOfAStableGroup(t *testing.T) {
 func TestExplicitExpiry(t *testing.T) {
 	s := newSim(t)
 	ticket := s.ticket()
-	err, fx := s.g.Commit(s.now, ticket, Commit{Member: nobody, Offsets: map[TopicPartition]offsets.Offset{{"t", 0}: {Offset: 1,
+	fx, err := s.g.Commit(s.now, ticket, Commit{Member: nobody, Offsets: map[TopicPartition]offsets.Offset{{"t", 0}: {Offset: 1,
 		CommitTimestamp: s.now.UnixMilli(), ExpireTimestamp: s.now.Add(time.Minute).UnixMilli()}}})
 	require.NoError(t, err)
 	s.do(fx)
@@ -107,7 +107,7 @@ func TestExpiryAndCommit(t *testing.T) {
 
 func (s *sim) remove() (Ticket, error) {
 	t := s.ticket()
-	err, fx := s.g.Delete(s.now, t)
+	fx, err := s.g.Delete(s.now, t)
 	s.do(fx)
 	return t, err
 }
@@ -153,7 +153,7 @@ func (s *sim) deleteOffsets(topics ...string) (map[TopicPartition]bool, error) {
 	for _, topic := range topics {
 		tps = append(tps, TopicPartition{topic, 0})
 	}
-	refused, _, err, fx := s.g.DeleteOffsets(s.now, s.ticket(), tps)
+	refused, _, fx, err := s.g.DeleteOffsets(s.now, s.ticket(), tps)
 	s.do(fx)
 	return refused, err
 }

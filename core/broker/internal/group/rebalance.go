@@ -28,12 +28,7 @@ func (g *Group) prepareRebalance() {
 
 // allJoined says whether nobody is missing: all members wait in a join, and nobody was only given an id.
 func (g *Group) allJoined() bool {
-	for _, m := range g.members {
-		if m.join == 0 {
-			return false
-		}
-	}
-	return len(g.pending) == 0
+	return g.joining == len(g.members) && len(g.pending) == 0
 }
 
 // joinTimeUp is the end of the time for joining: the initial delay grows as long as members come, else the rebalance
@@ -108,19 +103,11 @@ func (g *Group) electLeader() bool {
 // selectProtocol chooses among the protocols that all members offer: each member votes for the one it prefers. Where
 // votes are equal, the longest-standing member's preference decides.
 func (g *Group) selectProtocol() (chosen string) {
-	offers := map[string]int{}
-	for _, m := range g.members {
-		for i, p := range m.protocols {
-			if m.protocolIndex(p.Name) == i {
-				offers[p.Name]++
-			}
-		}
-	}
 	votes := map[string]int{}
 	most := 0
 	for _, m := range g.members {
 		for _, p := range m.protocols {
-			if offers[p.Name] == len(g.members) {
+			if g.offers[p.Name] == len(g.members) {
 				votes[p.Name]++
 				most = max(most, votes[p.Name])
 				break
@@ -137,13 +124,11 @@ func (g *Group) selectProtocol() (chosen string) {
 
 // expirePending forgets ids that nobody came back with.
 func (g *Group) expirePending() {
-	kept := g.pending[:0]
-	for _, p := range g.pending {
-		if !due(p.deadline, g.now) {
-			kept = append(kept, p)
+	for id, deadline := range g.pending {
+		if due(deadline, g.now) {
+			delete(g.pending, id)
 		}
 	}
-	g.pending = kept
 }
 
 // expireSessions puts out the members that weren't heard of for too long. Those that wait for an answer of ours are

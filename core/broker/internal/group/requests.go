@@ -98,7 +98,7 @@ func (m *Manager) Heartbeat(group string, who Member) error {
 	if err != nil {
 		return err
 	}
-	err, fx := e.group.Heartbeat(time.Now(), who)
+	fx, err := e.group.Heartbeat(time.Now(), who)
 	e.deliver(fx)
 	e.finish(false)
 	return err
@@ -117,7 +117,7 @@ func (m *Manager) Leave(group string, leaving []Leaving) ([]error, error) {
 	if err != nil {
 		return nil, err
 	}
-	errs, err, fx := e.group.Leave(time.Now(), leaving)
+	errs, fx, err := e.group.Leave(time.Now(), leaving)
 	e.deliver(fx)
 	e.finish(false)
 	return errs, err
@@ -146,7 +146,7 @@ func (m *Manager) Commit(ctx context.Context, group string, r Commit) (tooLarge 
 		}
 	}
 	t, ch := e.ticket()
-	err, fx := e.group.Commit(time.Now(), t, r)
+	fx, err := e.group.Commit(time.Now(), t, r)
 	if err != nil {
 		delete(e.waiting, t)
 		e.deliver(fx)
@@ -198,7 +198,7 @@ func (m *Manager) Delete(ctx context.Context, group string) error {
 		return err
 	}
 	t, ch := e.ticket()
-	err, fx := e.group.Delete(time.Now(), t)
+	fx, err := e.group.Delete(time.Now(), t)
 	return e.removal(ctx, t, ch, err, err != nil, fx)
 }
 
@@ -234,7 +234,7 @@ func (m *Manager) DeleteOffsets(ctx context.Context, group string, partitions []
 		return nil, err
 	}
 	t, ch := e.ticket()
-	refused, done, err, fx := e.group.DeleteOffsets(time.Now(), t, partitions)
+	refused, done, fx, err := e.group.DeleteOffsets(time.Now(), t, partitions)
 	return refused, e.removal(ctx, t, ch, err, done, fx)
 }
 

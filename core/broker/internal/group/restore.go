@@ -102,7 +102,7 @@ func (g *Group) resume(meta *offsets.Group) {
 			id: s.ID, instance: s.InstanceID, clientID: s.ClientID, clientHost: s.ClientHost, assignment: s.Assignment,
 			rebalance: time.Duration(max(s.RebalanceTimeout, 0)) * time.Millisecond,
 			session:   time.Duration(max(s.SessionTimeout, 0)) * time.Millisecond,
-			protocols: []Protocol{{Name: g.protocolName(), Metadata: s.Subscription}},
+			protocols: []Protocol{{Name: g.protocolName(), Metadata: s.Subscription}}, index: map[string]int{g.protocolName(): 0},
 		}
 		if g.byID[m.id] != nil {
 			continue // a member twice: a record that no broker writes

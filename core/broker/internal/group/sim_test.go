@@ -174,13 +174,13 @@ func (c *client) syncAnswer() *SyncAnswer {
 }
 
 func (c *client) heartbeat() error {
-	err, fx := c.s.g.Heartbeat(c.s.now, c.who())
+	fx, err := c.s.g.Heartbeat(c.s.now, c.who())
 	c.s.do(fx)
 	return err
 }
 
 func (c *client) leave() error {
-	errs, err, fx := c.s.g.Leave(c.s.now, []Leaving{{MemberID: c.id, InstanceID: c.instance}})
+	errs, fx, err := c.s.g.Leave(c.s.now, []Leaving{{MemberID: c.id, InstanceID: c.instance}})
 	c.s.do(fx)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (c *client) commit(topic string, offset int64) error { return c.s.commit(c.
 
 func (s *sim) commit(who Member, topic string, offset int64) error {
 	t := s.ticket()
-	err, fx := s.g.Commit(s.now, t, Commit{Member: who, Offsets: map[TopicPartition]offsets.Offset{{topic, 0}: {Offset: offset,
+	fx, err := s.g.Commit(s.now, t, Commit{Member: who, Offsets: map[TopicPartition]offsets.Offset{{topic, 0}: {Offset: offset,
 		LeaderEpoch: offsets.None, CommitTimestamp: s.now.UnixMilli(), ExpireTimestamp: offsets.None}}})
 	s.do(fx)
 	if err != nil {

@@ -117,10 +117,10 @@ func (g *Group) assigned(err error) {
 }
 
 // Heartbeat says that a member is alive, and tells it of a rebalance.
-func (g *Group) Heartbeat(now time.Time, who Member) (error, Effects) {
+func (g *Group) Heartbeat(now time.Time, who Member) (Effects, error) {
 	g.begin(now)
 	err := g.heartbeat(who)
-	return err, g.end()
+	return g.end(), err
 }
 
 func (g *Group) heartbeat(who Member) error {
@@ -146,16 +146,16 @@ type Leaving struct {
 
 // Leave takes members out, each on its own, and returns an error or nil for each. The error of the whole is
 // ErrUnavailable, or nil.
-func (g *Group) Leave(now time.Time, leaving []Leaving) ([]error, error, Effects) {
+func (g *Group) Leave(now time.Time, leaving []Leaving) ([]error, Effects, error) {
 	g.begin(now)
 	if g.state == Dead {
-		return nil, ErrUnavailable, g.end()
+		return nil, g.end(), ErrUnavailable
 	}
 	errs := make([]error, len(leaving))
 	for i, l := range leaving {
 		errs[i] = g.leaveOne(l)
 	}
-	return errs, nil, g.end()
+	return errs, g.end(), nil
 }
 
 func (g *Group) leaveOne(l Leaving) error {
@@ -170,7 +170,8 @@ func (g *Group) leaveOne(l Leaving) error {
 		g.leave(g.byID[id])
 		return nil
 	}
-	if g.removePending(l.MemberID) {
+	if g.isPending(l.MemberID) {
+		delete(g.pending, l.MemberID)
 		return nil
 	}
 	m, err := g.check(l.MemberID, l.InstanceID)
