@@ -16,3 +16,24 @@ func isForeign(id *ast.Ident) bool {
 func isPackageLevel(f *File, id *ast.Ident) bool {
 	return isForeign(id) || f.AST.Scope.Lookup(id.Name) == id.Obj //nolint:staticcheck // see above
 }
+
+// isTesting reports whether an identifier is a parameter of a type of package testing.
+func isTesting(id *ast.Ident) bool {
+	if isForeign(id) {
+		return false
+	}
+	field, ok := id.Obj.Decl.(*ast.Field) //nolint:staticcheck // see above
+	if !ok {
+		return false
+	}
+	t := field.Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	name, ok := t.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	pkg, ok := name.X.(*ast.Ident)
+	return ok && pkg.Name == "testing"
+}

@@ -58,6 +58,11 @@ func Rules() []Rule {
 			Check:  topLevel,
 		},
 		{
+			Name:   "every property that acts is read",
+			Reason: "a key that does nothing and says nothing is a lie to whoever sets it",
+			Check:  properties,
+		},
+		{
 			Name:   "nothing is unfinished",
 			Reason: "what isn't done is left out and said in UNSUPPORTED.md, where people look for it",
 			Check:  unfinished,

@@ -154,7 +154,8 @@ func imports(f *File, imported string) bool {
 	return false
 }
 
-// skipping: no test calls Skip. It applies to suites too, which are no _test.go files.
+// skipping: no test calls Skip. It applies to suites too, which are no _test.go files. A property test may skip an action
+// that the state doesn't allow: that is rapid's Skip, not testing's.
 func skipping(t *Tree) (faults []string, applied int) {
 	for _, f := range t.Files {
 		applied++
@@ -168,8 +169,7 @@ func skipping(t *Tree) (faults []string, applied int) {
 				return true
 			}
 			on, ok := fun.X.(*ast.Ident)
-			if ok && (on.Name == "t" || on.Name == "b" || on.Name == "f" || on.Name == "tb") &&
-				(fun.Sel.Name == "Skip" || fun.Sel.Name == "Skipf" || fun.Sel.Name == "SkipNow") {
+			if ok && isTesting(on) && (fun.Sel.Name == "Skip" || fun.Sel.Name == "Skipf" || fun.Sel.Name == "SkipNow") {
 				faults = append(faults, f.At(call)+": skips")
 			}
 			return true
