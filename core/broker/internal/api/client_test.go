@@ -115,3 +115,13 @@ func call[R kmsg.Response](c *client, version int16, req kmsg.Request) R {
 	req.SetVersion(version)
 	return c.receive(c.send(req), req).(R)
 }
+
+// dial connects to one of several listeners.
+func dial(t testing.TB, s *wire.Server, listener string) (net.Conn, error) {
+	c, err := net.Dial("tcp", s.Addr(listener).String())
+	if err == nil {
+		t.Cleanup(func() { c.Close() })
+		err = c.SetDeadline(time.Now().Add(30 * time.Second))
+	}
+	return c, err
+}
