@@ -2,6 +2,7 @@ package checks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -64,6 +65,12 @@ func TestFuzzFindsACrash(t *testing.T) {
 func TestFuzzTargets(t *testing.T) {
 	got := fuzzTargets("FuzzA\nFuzzB\nok  \texample.test/m/a\t0.1s\n?   \texample.test/m/b\t[no test files]\nok  \texample.test/m/c\t0.1s\nFuzzD\nok  \texample.test/m/d\t0.1s\n")
 	require.Equal(t, []fuzzTarget{{"example.test/m/a", "FuzzA"}, {"example.test/m/a", "FuzzB"}, {"example.test/m/d", "FuzzD"}}, got)
+}
+
+func TestEndedLate(t *testing.T) {
+	require.True(t, endedLate(errors.New("--- FAIL: FuzzA (5.02s)\n    context deadline exceeded\nFAIL")))
+	require.False(t, endedLate(errors.New("--- FAIL: FuzzA (1.02s)\n    context deadline exceeded\n    Failing input written to testdata")))
+	require.False(t, endedLate(errors.New("--- FAIL: FuzzA (1.02s)\n    panic")))
 }
 
 func TestPickConcurrent(t *testing.T) {
