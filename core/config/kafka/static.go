@@ -15,7 +15,7 @@ import (
 // reported together with their places; what is known but has no effect gives a warning that says why. Checks of
 // several properties together are [Layers.BrokerConfig]'s.
 func ReadStatic(section config.Section) (values Values, warnings []string, err error) {
-	if err := section.Only(section.Keys()...); err != nil {
+	if err := section.Only(section.Keys()...); err != nil { // it isn't a mapping
 		return nil, nil, err
 	}
 	values = Values{}
