@@ -16,3 +16,11 @@ func TestLog(t *testing.T) {
 	defer st.Stop(t.Context())
 	logtest.Run(t, st)
 }
+
+func BenchmarkLog(b *testing.B) {
+	st, err := New(DefaultOptions())
+	require.NoError(b, err)
+	require.NoError(b, st.Start(b.Context()))
+	defer st.Stop(b.Context())
+	logtest.RunBenchmarks(b, st)
+}
