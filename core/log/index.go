@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // The widths of the entries of `.index` (int32 relative offset, int32 position) and `.timeindex` (int64 timestamp, int32
@@ -44,6 +45,8 @@ type index struct {
 	fenced bool   // fences are loaded
 	final  [timeWidth]byte
 	dirty  bool // the file may not be on the device
+
+	block atomic.Pointer[block] // the last one read
 }
 
 func newIndex(path string, width int) *index { return &index{path: path, width: width, fenced: true} }
@@ -189,10 +192,8 @@ func (x *index) find(upTo func(e []byte) bool) (e [timeWidth]byte, at int, err e
 		return e, -1, nil
 	}
 	first := floorOf(x.fences, x.width, upTo) * fencedEntries
-	buf := blocks.Get().(*[fencedEntries * timeWidth]byte)
-	defer blocks.Put(buf)
-	b := buf[:min(fencedEntries, x.disk-first)*x.width]
-	if err := readFile(x.path, b, int64(first*x.width)); err != nil {
+	b, err := x.read(first)
+	if err != nil {
 		return e, -1, err
 	}
 	if !upTo(b) {
@@ -201,6 +202,27 @@ func (x *index) find(upTo func(e []byte) bool) (e [timeWidth]byte, at int, err e
 	i := floorOf(b, x.width, upTo)
 	copy(e[:], b[i*x.width:(i+1)*x.width])
 	return e, first + i, nil
+}
+
+// block is one block of an index's file, from entry first on. It isn't changed any more.
+type block struct {
+	first   int
+	entries []byte
+}
+
+// read gives the entries of the file's block that begins with entry first. The last block read is kept: who reads a log in
+// order looks into the same one many times. The caller holds mu at least for reading.
+func (x *index) read(first int) ([]byte, error) {
+	n := min(fencedEntries, x.disk-first) * x.width
+	if b := x.block.Load(); b != nil && b.first == first && len(b.entries) == n {
+		return b.entries, nil
+	}
+	b := &block{first, make([]byte, n)}
+	if err := readFile(x.path, b.entries, int64(first*x.width)); err != nil {
+		return nil, err
+	}
+	x.block.Store(b)
+	return b.entries, nil
 }
 
 // ceiling finds the first entry for which below is false; below is what floor's upTo is.
@@ -221,9 +243,6 @@ func (x *index) ceiling(below func(e []byte) bool) (e [timeWidth]byte, ok bool, 
 	err = readFile(x.path, e[:x.width], int64(at*x.width))
 	return e, err == nil, err
 }
-
-// blocks are buffers for one block of either kind of index.
-var blocks = sync.Pool{New: func() any { return new([fencedEntries * timeWidth]byte) }}
 
 // floorOf gives the index of the last entry for which upTo is true; it is true for the first.
 func floorOf(b []byte, width int, upTo func(e []byte) bool) int {
@@ -254,8 +273,7 @@ func (x *index) load() error {
 		return err
 	}
 	defer f.Close()
-	buf := blocks.Get().(*[fencedEntries * timeWidth]byte)
-	defer blocks.Put(buf)
+	buf := make([]byte, fencedEntries*x.width)
 	var fences []byte
 	var before [timeWidth]byte
 	for first := 0; first < x.disk; first += fencedEntries {
@@ -310,6 +328,7 @@ func (x *index) keep(upTo func(e []byte) bool) error {
 		return err
 	}
 	x.disk, x.final, x.dirty = n, e, true
+	x.block.Store(nil)
 	if x.fenced {
 		x.fences = x.fences[:(n+fencedEntries-1)/fencedEntries*x.width]
 	}
@@ -324,6 +343,7 @@ func (x *index) replace(b []byte) error {
 		return err
 	}
 	x.tail, x.fences, x.fenced, x.dirty = nil, nil, true, false
+	x.block.Store(nil)
 	x.disk = len(b) / x.width
 	x.final = [timeWidth]byte{}
 	if len(b) > 0 {
@@ -342,6 +362,7 @@ func (x *index) reset() error {
 	if err := os.WriteFile(x.path, nil, 0o644); err != nil {
 		return err
 	}
+	x.block.Store(nil)
 	x.disk, x.tail, x.fences, x.fenced, x.final, x.dirty = 0, nil, nil, true, [timeWidth]byte{}, true
 	return nil
 }
