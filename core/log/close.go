@@ -20,8 +20,11 @@ func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 // ErrClosed; views in use stay readable. After an error, or of a log that has failed, everything is given back as well, but
 // the log must not be opened as clean. Closing twice is fine. ctx bounds how long is waited for a sync that already runs.
 func (l *Log) Close(ctx context.Context) error {
+	if l.closed.Load() {
+		return nil
+	}
 	failed := l.failure.Load()
-	if failed == nil && !l.closed.Load() {
+	if failed == nil {
 		if err := l.Flush(ctx, l.end.Load()); err != nil {
 			return errors.Join(err, l.release(false))
 		}

@@ -62,13 +62,16 @@ func (l *Log) Read(q ReadRequest) (ReadResult, error) {
 			}
 			continue
 		}
+		if l.closed.Load() {
+			return ReadResult{}, l.wrap(ErrClosed)
+		}
 		if try < maxTries && errors.Is(err, errDamaged) && s != nil {
 			if err = l.mendNow(s, err); err == nil {
 				continue
 			}
 		}
-		if try < maxTries && errors.Is(err, storage.ErrClosed) && !l.closed.Load() {
-			continue // the segment was deleted; the next look finds it gone
+		if try < maxTries && s != nil && l.gone(s) {
+			continue // its files are deleted
 		}
 		if errors.Is(err, record.ErrCorrupt) || errors.Is(err, record.ErrShort) {
 			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -80,10 +83,16 @@ func (l *Log) Read(q ReadRequest) (ReadResult, error) {
 // maxTries bounds how often a read starts over because something changed under it.
 const maxTries = 8
 
-// mendNow is mend for those who don't hold the lock.
+// mendNow is mend for those who don't hold the lock. A segment that has left the log is let be.
 func (l *Log) mendNow(s *segment, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed.Load() {
+		return ErrClosed
+	}
+	if l.gone(s) {
+		return nil
+	}
 	return l.mend(s, err)
 }
 

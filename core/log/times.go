@@ -81,6 +81,9 @@ func (l *Log) search(look func([]*segment) (TimeOffset, bool, *segment, error)) 
 		if again && try < maxTries {
 			continue
 		}
+		if err != nil && l.closed.Load() {
+			err = ErrClosed
+		}
 		if err != nil {
 			return TimeOffset{}, false, l.wrap(err)
 		}
