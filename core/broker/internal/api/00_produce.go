@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -158,7 +159,7 @@ func (x *produceCall) append(t *produceTopic, q *producePartition, refused error
 	if err != nil {
 		x.fail(&result, err)
 		x.point(&result, p, borrow(t.name), t.id)
-		if bad := (*unframed)(nil); errors.As(err, &bad) && result.code == kerr.CorruptMessage.Code {
+		if bad := (*unframed)(nil); errors.As(err, &bad) && result.code == kerr.CorruptMessage.Code && !onlyShort(q.records) {
 			result.message = bad.Error() // the only error without record errors that Kafka explains
 		}
 		return result, wait
@@ -181,6 +182,13 @@ func (x *produceCall) append(t *produceTopic, q *producePartition, refused error
 type unframed struct{ error }
 
 func (e *unframed) Unwrap() error { return e.error }
+
+// onlyShort reports whether all that is wrong with the frame of a batch is that its length leaves no room for a header of
+// format 2, though it would for one of format 0. Kafka finds that later than all other lies.
+func onlyShort(records []byte) bool {
+	const leastLegacy = 14
+	return len(records) > 16 && records[16] == record.Magic && int32(binary.BigEndian.Uint32(records[8:])) >= leastLegacy
+}
 
 func (x *produceCall) fail(result *produceResult, err error) {
 	result.code = code(err)

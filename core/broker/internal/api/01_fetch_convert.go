@@ -68,11 +68,11 @@ func (x *fetchCall) convert(v storage.View, magic int8, offset int64) ([]byte, e
 		x.scratch = b[:0]
 	}
 	converted, err := record.DownConvert(nil, b, magic, offset, x.h.Codecs, record.DefaultPayloadLimit)
-	if err != nil || len(converted) <= len(b) {
+	if err != nil || len(converted) <= len(b)+len(b)/16 {
 		return converted, err
 	}
 	// Older formats may take more space. As in Kafka that costs the last messages, one of which is cut off, but never any of
-	// the first batch.
+	// the first batch. A little more is let through, because where just compressed messages end is a matter of the codec.
 	first, _, err := record.Next(b)
 	if err != nil {
 		return converted, nil
