@@ -70,6 +70,28 @@ func TestMalformedBodiesCloseTheConnection(t *testing.T) {
 			c.expectClosed()
 		})
 	}
+	for _, tc := range []struct {
+		key, version int16
+		flexible     bool
+		body         []byte
+		closed       bool
+	}{
+		{2, 1, false, []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, false},
+		{2, 1, false, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, true},
+		{2, 6, true, []byte{0xff, 0xff, 0xff, 0xff, 0, 1, 0}, false},
+		{2, 6, true, []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0}, true},
+		{21, 2, true, []byte{1, 0, 0, 0, 0, 0}, false},
+		{21, 2, true, []byte{0, 0, 0, 0, 0, 0}, true},
+		{21, 2, true, []byte{1, 0, 0, 0, 0, 1, 5, 1, 9}, false}, // an unknown tag
+	} {
+		c := connect(t, s)
+		c.write(c.frame(tc.key, tc.version, tc.flexible, tc.body))
+		if tc.closed {
+			c.expectClosed()
+		} else {
+			c.payload()
+		}
+	}
 	c := connect(t, s)
 	c.write(c.frame(18, 3, true, []byte{2, 'a', 2, 'b', 0, 1, 2, 3}))
 	require.NotEmpty(t, c.payload(), "bytes behind the body are ignored")

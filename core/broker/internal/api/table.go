@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -183,5 +184,25 @@ func (t *Table) decode(r *row, w *wire.Request) (kmsg.Request, error) {
 	if err := body.ReadFrom(w.Body); err != nil {
 		return nil, fmt.Errorf("%s version %d: malformed body: %w", kmsg.NameForKey(w.Key), w.Version, err)
 	}
+	if len(w.Body) <= strictBody && nullArray(w.Body, body.AppendTo(nil), body.IsFlexible()) {
+		return nil, fmt.Errorf("%s version %d: malformed body: null where there must be an array", kmsg.NameForKey(w.Key), w.Version)
+	}
 	return body, nil
+}
+
+// strictBody is the largest body that is looked through for null arrays.
+const strictBody = 4 << 10
+
+// nullArray reports whether a body has null where only an array may be, which Kafka takes for malformed and kmsg for an empty
+// array. encoded is what kmsg makes of what it read: the two part where one has null and the other an empty array. Where they
+// part in another way, it is a matter of taste, such as the order of tagged fields.
+func nullArray(body, encoded []byte, flexible bool) bool {
+	i := 0
+	for i < len(body) && i < len(encoded) && body[i] == encoded[i] {
+		i++
+	}
+	if flexible {
+		return i < len(body) && i < len(encoded) && body[i] == 0 && encoded[i] == 1
+	}
+	return i+4 <= len(body) && i+4 <= len(encoded) && binary.BigEndian.Uint32(body[i:]) == 1<<32-1 && binary.BigEndian.Uint32(encoded[i:]) == 0
 }
