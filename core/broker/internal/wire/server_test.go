@@ -109,7 +109,10 @@ func (h *testHandler) Serve(ctx context.Context, r *Request) Reply {
 		return Respond(resp)
 	case keyViews:
 		resp := r.NewResponse()
-		for _, v := range h.views {
+		h.mu.Lock()
+		views := h.views
+		h.mu.Unlock()
+		for _, v := range views {
 			resp.B = append(resp.B, '<')
 			resp.AddView(v)
 		}
