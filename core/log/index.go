@@ -367,11 +367,13 @@ func (x *index) reset() error {
 	return nil
 }
 
-// moved says that the file was renamed.
-func (x *index) moved(path string) {
+// rename moves the file; who looks something up meanwhile waits. A file that doesn't exist is no error.
+func (x *index) rename(path string) error {
 	x.mu.Lock()
+	defer x.mu.Unlock()
+	err := renameFile(x.path, path)
 	x.path = path
-	x.mu.Unlock()
+	return err
 }
 
 func offsetEntry(e []byte) (relative, position int32) {

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,10 +56,7 @@ func (l *Log) finishSwaps(names []string) ([]string, error) {
 			return nil, err
 		}
 		for _, n := range slices.Clone(kept) {
-			if b, suffix, ok := parseSegmentName(n); ok && b >= base && b < next && (b != base || suffix != snapshotSuffix) {
-				if suffix == snapshotSuffix {
-					continue
-				}
+			if b, suffix, ok := parseSegmentName(n); ok && b >= base && (b == base || b < next) && suffix != snapshotSuffix {
 				if err := os.Remove(path(n)); err != nil {
 					return nil, err
 				}
@@ -66,6 +64,10 @@ func (l *Log) finishSwaps(names []string) ([]string, error) {
 			}
 		}
 	}
+	// The data first: should this be interrupted, too, nothing beside it is taken for what it replaces.
+	slices.SortStableFunc(swaps, func(a, b string) int {
+		return cmp.Compare(btoi(!strings.HasSuffix(a, logSuffix)), btoi(!strings.HasSuffix(b, logSuffix)))
+	})
 	for _, whole := range swaps {
 		if err := os.Rename(path(whole+swapSuffix), path(whole)); err != nil {
 			return nil, err
@@ -75,4 +77,11 @@ func (l *Log) finishSwaps(names []string) ([]string, error) {
 		}
 	}
 	return kept, syncPath(l.o.Dir)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

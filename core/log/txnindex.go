@@ -180,8 +180,11 @@ func (x *txnIndex) sync() error {
 	return nil
 }
 
-func (x *txnIndex) moved(path string) {
+// rename moves the file, if there is one.
+func (x *txnIndex) rename(path string) error {
 	x.mu.Lock()
+	defer x.mu.Unlock()
+	err := renameFile(x.path, path)
 	x.path = path
-	x.mu.Unlock()
+	return err
 }
