@@ -191,6 +191,23 @@ func TestInitialDelay(t *testing.T) {
 	require.NoError(t, a.joinAnswer().Err)
 }
 
+// TestNewMemberGivesUp: a new member can't send heartbeats while it waits, so it may wait for five minutes and no longer.
+func TestNewMemberGivesUp(t *testing.T) {
+	s := newSim(t)
+	old := s.client()
+	old.session, old.rebal = 25*time.Minute, 20*time.Minute
+	require.NoError(t, old.begin().Err)
+	require.NoError(t, old.trySync(old).Err)
+	fresh := s.client()
+	require.Nil(t, fresh.begin())
+	s.pass(newMemberTimeout - time.Millisecond)
+	require.Nil(t, fresh.joinAnswer())
+	s.pass(time.Millisecond)
+	require.Equal(t, ErrUnknownMember, fresh.joinAnswer().Err)
+	require.NoError(t, old.tryJoin().Err)
+	require.Len(t, old.joinAnswer().Members, 1)
+}
+
 func TestProtocols(t *testing.T) {
 	s := newSim(t)
 	a := s.client()
@@ -300,6 +317,21 @@ func TestSync(t *testing.T) {
 	require.NoError(t, leader.trySync(leader).Err)
 	require.Empty(t, third.syncAnswer().Assignment, "forgotten by the leader")
 	require.NoError(t, third.syncAnswer().Err)
+}
+
+// TestLeaderSyncsTwice: the first assignment counts, and is stored once.
+func TestLeaderSyncsTwice(t *testing.T) {
+	s := newSim(t)
+	m := s.client()
+	require.NoError(t, m.begin().Err)
+	s.hold = true
+	require.Nil(t, m.trySync(m))
+	first := m.sync
+	require.Nil(t, m.trySync())
+	require.Equal(t, ErrRebalance, s.answers[first].Sync.Err, "its client has given up on it")
+	require.Len(t, s.writes, 1)
+	s.store(nil)
+	require.Equal(t, "for "+m.id, string(m.syncAnswer().Assignment))
 }
 
 // TestWhoNeverSyncs: joined, and then silent but for heartbeats.

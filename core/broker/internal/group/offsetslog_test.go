@@ -193,6 +193,9 @@ func TestLog(t *testing.T) {
 	require.ErrorIs(t, b.Read(ctx, topic.Name, 0, 0, func([]byte) error { return boom }), boom)
 
 	require.ErrorIs(t, b.Append(ctx, topic.Name, 0, 1, one(t, 1)), offsets.ErrNotOwner, "an epoch to come")
+	p, err := b.parts.Get(partition.ID{Topic: topic.Name, Partition: 0})
+	require.NoError(t, err)
+	require.EqualValues(t, 50, p.Log().EndOffset(), "and nothing was written")
 	require.ErrorIs(t, b.Append(ctx, topic.Name, 0, 0, one(t, 2<<20)), offsets.ErrTooLarge)
 	b.lead(2, self, 2)
 	require.ErrorIs(t, b.Append(ctx, topic.Name, 0, 0, one(t, 1)), offsets.ErrNotOwner, "another leads")

@@ -156,3 +156,22 @@ func TestInstanceOfAnother(t *testing.T) {
 	pending.instance = &two
 	require.Equal(t, ErrUnknown, pending.tryJoin().Err, "such an id is no static member's")
 }
+
+// TestStaticRestartWhileWaiting: whoever waits under the old id is fenced, not sent back to try again.
+func TestStaticRestartWhileWaiting(t *testing.T) {
+	s, leader, follower := staticPair(t)
+	require.Nil(t, leader.tryJoin())
+	again := leader.restart()
+	require.Nil(t, again.tryJoin())
+	require.Equal(t, ErrFencedInstance, leader.joinAnswer().Err)
+	require.NoError(t, follower.tryJoin().Err)
+	require.NoError(t, again.joinAnswer().Err)
+
+	// The same for whoever waits in a sync.
+	require.Nil(t, follower.trySync())
+	s.hold = true
+	require.Nil(t, again.trySync(again, follower))
+	require.Nil(t, again.restart().tryJoin())
+	require.Equal(t, ErrFencedInstance, again.syncAnswer().Err)
+	require.Equal(t, ErrRebalance, follower.syncAnswer().Err)
+}
