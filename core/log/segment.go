@@ -206,7 +206,7 @@ func (s *segment) shouldRoll(n int64, last, ts int64, now time.Time, cfg *Config
 	}
 	waited := now.Sub(s.created).Milliseconds()
 	if first >= 0 {
-		waited = ts - first
+		waited = max(ts, 0) - first
 	}
 	return waited > cfg.SegmentMs-s.jitter, nil
 }

@@ -278,9 +278,6 @@ func (t *Table) FirstOpen(none int64) int64 {
 	return t.open[0].first
 }
 
-// Undecided reports whether FirstUnstable can change with the high watermark.
-func (t *Table) Undecided() bool { return len(t.ended) > 0 }
-
 // Expire forgets producers without an open transaction that were silent for at least age milliseconds, and says how many.
 func (t *Table) Expire(now, age int64) int {
 	before := len(t.producers)

@@ -91,7 +91,6 @@ func TestUnstable(t *testing.T) {
 	require.Equal(t, Txn{1, 0, 6, true}, txn)
 	require.EqualValues(t, 2, table.FirstOpen(99))
 	require.EqualValues(t, 0, table.FirstUnstable())
-	require.True(t, table.Undecided())
 	table.Replicated(6)
 	require.EqualValues(t, 0, table.FirstUnstable())
 	table.Replicated(7)
@@ -103,7 +102,6 @@ func TestUnstable(t *testing.T) {
 	table.Replicated(9)
 	require.EqualValues(t, math.MaxInt64, table.FirstUnstable())
 	require.EqualValues(t, 99, table.FirstOpen(99))
-	require.False(t, table.Undecided())
 }
 
 func TestExpire(t *testing.T) {
