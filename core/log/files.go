@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -68,14 +67,6 @@ func readFile(path string, b []byte, off int64) error {
 			err = errDamaged
 		}
 		return fmt.Errorf("read %s: %w", path, err)
-	}
-	return nil
-}
-
-// renameFile moves a file that may not exist.
-func renameFile(from, to string) error {
-	if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	return nil
 }

@@ -367,13 +367,11 @@ func (x *index) reset() error {
 	return nil
 }
 
-// rename moves the file; who looks something up meanwhile waits. A file that doesn't exist is no error.
-func (x *index) rename(path string) error {
+// moved says that the file was renamed.
+func (x *index) moved(path string) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	err := renameFile(x.path, path)
 	x.path = path
-	return err
+	x.mu.Unlock()
 }
 
 func offsetEntry(e []byte) (relative, position int32) {

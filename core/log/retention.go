@@ -18,12 +18,6 @@ func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 	n, err := l.deleteOld(now)
 	gone := slices.Clone(l.retired[before:])
 	l.mu.Unlock()
-	l.forget(gone)
-	return n, err
-}
-
-// forget removes the files of deleted segments after their delay. The caller doesn't hold mu.
-func (l *Log) forget(gone []retired) {
 	for _, r := range gone {
 		l.later(func() error {
 			l.mu.Lock()
@@ -32,6 +26,7 @@ func (l *Log) forget(gone []retired) {
 			return r.remove()
 		})
 	}
+	return n, err
 }
 
 // retired is a segment that was deleted, whose files are still there for who reads it.

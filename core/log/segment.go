@@ -81,7 +81,7 @@ func createSegment(st storage.Storage, dir string, base int64, least int64, cfg 
 			return nil, errors.Join(err, s.data.Remove())
 		}
 	}
-	if err := removeFile(s.txns.path); err != nil {
+	if err := os.Remove(s.txns.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(err, s.data.Remove())
 	}
 	return s, nil
@@ -253,38 +253,44 @@ func (s *segment) sync(withIndexes bool) error {
 	return nil
 }
 
-// suffixes are those of the files beside the data. The last one need not exist.
+// files are the paths of the segment's files, those that need not exist included.
 func (s *segment) suffixes() []string { return []string{indexSuffix, timeSuffix, txnSuffix} }
 
 // remove deletes the segment's files at once. Views in use stay readable.
 func (s *segment) remove() error {
 	err := s.data.Remove()
 	for _, suffix := range s.suffixes() {
-		err = errors.Join(err, removeFile(segmentPath(s.dir, s.base, suffix)))
+		if e := os.Remove(segmentPath(s.dir, s.base, suffix)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }
 
-// rename moves all files of the segment to their names with an extra suffix, the data first.
-func (s *segment) rename(extra string) error {
-	if err := s.data.Rename(segmentPath(s.dir, s.base, logSuffix) + extra); err != nil {
-		return err
-	}
-	return errors.Join(
-		s.offsets.rename(segmentPath(s.dir, s.base, indexSuffix)+extra),
-		s.times.rename(segmentPath(s.dir, s.base, timeSuffix)+extra),
-		s.txns.rename(segmentPath(s.dir, s.base, txnSuffix)+extra))
-}
-
 // retire renames the segment's files to .deleted and returns what removes them. It is still readable until then.
 func (s *segment) retire() (func() error, error) {
-	if err := s.rename(deletedSuffix); err != nil {
+	paths := make([]string, 0, 3)
+	for _, suffix := range s.suffixes() {
+		path := segmentPath(s.dir, s.base, suffix)
+		err := os.Rename(path, path+deletedSuffix)
+		if err == nil {
+			paths = append(paths, path+deletedSuffix)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	s.offsets.moved(segmentPath(s.dir, s.base, indexSuffix) + deletedSuffix)
+	s.times.moved(segmentPath(s.dir, s.base, timeSuffix) + deletedSuffix)
+	s.txns.moved(segmentPath(s.dir, s.base, txnSuffix) + deletedSuffix)
+	if err := s.data.Rename(segmentPath(s.dir, s.base, logSuffix) + deletedSuffix); err != nil {
 		return nil, err
 	}
 	return func() error {
 		err := s.data.Remove()
-		for _, suffix := range s.suffixes() {
-			err = errors.Join(err, removeFile(segmentPath(s.dir, s.base, suffix)+deletedSuffix))
+		for _, p := range paths {
+			if e := os.Remove(p); e != nil && !errors.Is(e, fs.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
 		}
 		return err
 	}, nil

@@ -180,11 +180,8 @@ func (x *txnIndex) sync() error {
 	return nil
 }
 
-// rename moves the file, if there is one.
-func (x *txnIndex) rename(path string) error {
+func (x *txnIndex) moved(path string) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	err := renameFile(x.path, path)
 	x.path = path
-	return err
+	x.mu.Unlock()
 }
