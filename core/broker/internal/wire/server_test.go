@@ -471,7 +471,9 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 func TestAStuckReaderIsClosed(t *testing.T) {
 	s, h := start(t, func(o *Options) { o.MaxIdle = 200 * time.Millisecond })
 	v := newView(32<<20, false)
+	h.mu.Lock()
 	h.views = []storage.View{v}
+	h.mu.Unlock()
 	p := dial(t, s)
 	p.write(frameOf(keyViews, 1, 1, ""))
 	require.Eventually(t, func() bool { return v.released.Load() == 1 }, 5*time.Second, 5*time.Millisecond)

@@ -61,7 +61,9 @@ func TestViewsGoOutBetweenTheBytes(t *testing.T) {
 					for _, n := range sizes {
 						v := newView(n, mapped)
 						views = append(views, v)
+						h.mu.Lock()
 						h.views = append(h.views, v)
+						h.mu.Unlock()
 						want.WriteByte('<')
 						want.Write(v.b)
 					}
@@ -77,7 +79,7 @@ func TestViewsGoOutBetweenTheBytes(t *testing.T) {
 					p.write(frameOf(keyEcho, 1, 2, "next"))
 					p.expect(2, "next")
 					for _, v := range views {
-						require.Equal(t, int32(1), v.released.Load())
+						require.Eventually(t, func() bool { return v.released.Load() == 1 }, waitLimit, waitStep)
 					}
 				})
 			}
@@ -88,7 +90,9 @@ func TestViewsGoOutBetweenTheBytes(t *testing.T) {
 func TestViewsBehindAPendingReplyAreReleasedWhenTheClientGoes(t *testing.T) {
 	s, h := start(t, nil)
 	v := newView(1000, true)
+	h.mu.Lock()
 	h.views = []storage.View{v}
+	h.mu.Unlock()
 	p := dial(t, s)
 	p.write(append(frameOf(keyLater, 1, 1, ""), frameOf(keyViews, 1, 2, "")...))
 	require.Eventually(t, func() bool {
@@ -103,11 +107,13 @@ func TestViewsBehindAPendingReplyAreReleasedWhenTheClientGoes(t *testing.T) {
 func TestAResponseTooLargeForAFrameClosesTheConnection(t *testing.T) {
 	s, h := start(t, nil)
 	v := &hugeView{memoryView{released: new(atomic.Int32)}}
+	h.mu.Lock()
 	h.views = []storage.View{v}
+	h.mu.Unlock()
 	p := dial(t, s)
 	p.write(frameOf(keyViews, 1, 1, strings.Repeat("x", 10)))
 	p.expectClosed()
-	require.Equal(t, int32(1), v.released.Load())
+	require.Eventually(t, func() bool { return v.released.Load() == 1 }, waitLimit, waitStep)
 }
 
 type hugeView struct{ memoryView }
