@@ -323,7 +323,14 @@ func TestProduceSizeLimit(t *testing.T) {
 	c := log.DefaultConfig()
 	c.MaxMessageBytes = 1000
 	h.configs["t"] = c
-	h.topic("t", 1)
+	plain := c
+	plain.Compression = log.Compression{Codec: record.None}
+	segment := log.DefaultConfig()
+	segment.SegmentBytes = 2000
+	h.configs["plain"], h.configs["segment"] = plain, segment
+	for _, topic := range []string{"t", "plain", "segment"} {
+		h.topic(topic, 1)
+	}
 	sized := func(n int) []byte {
 		for pad := n - 100; ; pad++ {
 			if b := batch(t, strings.Repeat("x", pad)); len(b) == n {
@@ -339,6 +346,17 @@ func TestProduceSizeLimit(t *testing.T) {
 		require.Equal(t, tc.want, one(t, call[*kmsg.ProduceResponse](conn, 9, produceTo("t", 0, sized(tc.size)))).ErrorCode, "step %d", i)
 	}
 	require.Equal(t, int64(2), h.end("t", 0))
+
+	// What counts is the size as it was sent, and as it would be stored.
+	b := record.NewBuilder(record.Options{Codec: record.Gzip})
+	require.NoError(t, b.Append(record.Record{Key: []byte("k"), Value: make([]byte, 50_000)}))
+	zeros, err := b.Build(nil, h.codecs)
+	require.NoError(t, err)
+	require.Less(t, len(zeros), 1000)
+	for topic, want := range map[string]int16{"t": 0, "plain": kerr.MessageTooLarge.Code} {
+		require.Equal(t, want, one(t, call[*kmsg.ProduceResponse](conn, 9, produceTo(topic, 0, append([]byte(nil), zeros...)))).ErrorCode, topic)
+	}
+	require.Equal(t, kerr.RecordListTooLarge.Code, one(t, call[*kmsg.ProduceResponse](conn, 9, produceTo("segment", 0, sized(3000)))).ErrorCode)
 }
 
 func TestProduceMalformed(t *testing.T) {

@@ -30,6 +30,7 @@ type house struct {
 	parts   *partition.Manager
 	cache   *metadata.Cache
 	server  *wire.Server
+	codecs  record.Codecs
 	configs map[string]log.Config
 	epoch   int32
 }
@@ -74,6 +75,7 @@ func newHouse(t testing.TB, change func(*Deps)) *house {
 	}
 	codecs, err := compression.NewSet(gz, zs)
 	require.NoError(t, err)
+	h.codecs = codecs
 	h.cache = metadata.NewCache(func() int64 { return -1 })
 	h.parts = partition.NewManager(partition.Options{BrokerID: self, BrokerEpoch: func() int64 { return -1 },
 		Logs: &testLogs{t, t.TempDir(), store, codecs, h.config}, MinISR: func(string) int { return 1 },
