@@ -77,9 +77,13 @@ func newRoot(a *app) *cobra.Command {
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrong(err) })
 	root.AddCommand(
+		newBench(a),
 		newConfig(a),
+		newConsume(a),
 		newPlugins(a),
+		newProduce(a),
 		newServe(a),
+		newTopic(a),
 		newVersion(a),
 	)
 	return root

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // printRows prints pairs in two columns.
@@ -13,4 +16,15 @@ func printRows(w io.Writer, rows [][2]string) error {
 		fmt.Fprintf(t, "%s\t%s\n", row[0], row[1])
 	}
 	return t.Flush()
+}
+
+// newTable is a table in the style that all commands print.
+func newTable() table.Writer {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	t.SetStyle(style)
+	t.SuppressTrailingSpaces()
+	return t
 }

@@ -34,6 +34,7 @@ const patience = 5 * time.Minute
 func newServe(a *app) *cobra.Command {
 	var from source
 	var logs logOptions
+	var pprofAt string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a broker",
@@ -54,6 +55,13 @@ BARNABAS_BROKER_LOG_DIRS=/data or BARNABAS_STORAGE=sendfile, and over those --se
 			if err != nil {
 				return err
 			}
+			if pprofAt != "" {
+				stopProfiles, err := profile(cmd.Context(), pprofAt)
+				if err != nil {
+					return err
+				}
+				defer stopProfiles()
+			}
 			signals := make(chan os.Signal, 2)
 			signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 			defer signal.Stop(signals)
@@ -61,6 +69,7 @@ BARNABAS_BROKER_LOG_DIRS=/data or BARNABAS_STORAGE=sendfile, and over those --se
 		},
 	}
 	cmd.Flags().StringVarP(&from.file, "config", "c", "", "the YAML file")
+	cmd.Flags().StringVar(&pprofAt, "pprof", "", "HOST:PORT at which to serve Go's profiles to whoever asks, for debugging (default: nowhere)")
 	from.flagSet(cmd)
 	logs.flags(cmd)
 	return cmd

@@ -1,0 +1,155 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/core/record"
+)
+
+// Consume is load by consumers that read the topic from its start, and begin anew at its end. One request is under way on
+// each connection.
+type Consume struct {
+	Load
+	MaxBytes int32 // of one answer, and of each partition in it
+}
+
+// fetchVersion is spoken by every broker from Kafka 2.7 on and, unlike the versions from 13 on, has topics by name.
+const fetchVersion = 12
+
+// Run puts the load on the broker.
+func (o *Consume) Run(ctx context.Context) (*Result, error) {
+	if o.MaxBytes < 1 || o.MaxBytes > maxResponse/2 {
+		return nil, fmt.Errorf("consume: at most %d bytes: it must be from 1 to %d", o.MaxBytes, maxResponse/2)
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	all, err := shares(ctx, o.Addr, o.Topic, o.Connections)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := startOffsets(ctx, o.Addr, o.Topic)
+	if err != nil {
+		return nil, err
+	}
+	work := make([]func(context.Context, *worker) error, len(all))
+	for i, s := range all {
+		work[i] = func(ctx context.Context, w *worker) error { return o.work(ctx, w, s, starts) }
+	}
+	r, err := o.drive(ctx, work)
+	if err != nil {
+		return nil, fmt.Errorf("consume: %w", err)
+	}
+	r.Name, r.InFlight = "consume", 1
+	return r, nil
+}
+
+func (o *Consume) work(ctx context.Context, w *worker, s share, starts map[int32]int64) error {
+	c, err := dial(ctx, s.addr)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	request := o.request(s, starts)
+	response := kmsg.NewPtrFetchResponse()
+	formatter := kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID))
+	var frame []byte
+	for i := int32(0); w.more(); i++ {
+		frame = formatter.AppendRequest(frame[:0], request, i)
+		start := time.Now()
+		if err := c.write(frame); err != nil {
+			return err
+		}
+		answer, err := c.read()
+		if err != nil {
+			return err
+		}
+		response.SetVersion(fetchVersion)
+		if err := response.ReadFrom(answer[5:]); err != nil { // correlation id and tags
+			return fmt.Errorf("the answer to Fetch is not understood: %w", err)
+		}
+		records, bytes, err := walk(request, response)
+		if err != nil {
+			return err
+		}
+		w.done(start, records, bytes)
+	}
+	return nil
+}
+
+// request asks for all partitions of a share, from their start. It is a fetch without a session.
+func (o *Consume) request(s share, starts map[int32]int64) *kmsg.FetchRequest {
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic = o.Topic
+	for _, partition := range s.partitions {
+		p := kmsg.NewFetchRequestTopicPartition()
+		p.Partition, p.FetchOffset, p.PartitionMaxBytes = partition, starts[partition], o.MaxBytes
+		topic.Partitions = append(topic.Partitions, p)
+	}
+	r := kmsg.NewPtrFetchRequest()
+	r.SetVersion(fetchVersion)
+	r.MaxWaitMillis, r.MinBytes, r.MaxBytes, r.SessionEpoch = 100, 1, o.MaxBytes, -1
+	r.Topics = []kmsg.FetchRequestTopic{topic}
+	return r
+}
+
+// walk goes over the batches of an answer by their headers, and moves the request's offsets behind them: at the end of a
+// partition back to its start. The partitions that gave something go to the end of the request, as clients have it.
+func walk(q *kmsg.FetchRequest, r *kmsg.FetchResponse) (records, bytes int64, err error) {
+	if r.ErrorCode != 0 {
+		return 0, 0, kerr.ErrorForCode(r.ErrorCode)
+	}
+	wanted := q.Topics[0].Partitions
+	for i := range r.Topics {
+		for j := range r.Topics[i].Partitions {
+			p := &r.Topics[i].Partitions[j]
+			if p.ErrorCode != 0 {
+				return 0, 0, fmt.Errorf("partition %d: %w", p.Partition, kerr.ErrorForCode(p.ErrorCode))
+			}
+			at := 0
+			for at < len(wanted) && wanted[at].Partition != p.Partition {
+				at++
+			}
+			if at == len(wanted) {
+				return 0, 0, fmt.Errorf("the answer has partition %d, which was not asked for", p.Partition)
+			}
+			next := wanted[at].FetchOffset
+			n, to := batches(p.RecordBatches)
+			if to > next {
+				next = to
+			}
+			records += n
+			bytes += int64(len(p.RecordBatches))
+			if next >= p.HighWatermark {
+				next = max(p.LogStartOffset, 0)
+			}
+			wanted[at].FetchOffset = next
+			if n > 0 {
+				moved := wanted[at]
+				copy(wanted[at:], wanted[at+1:])
+				wanted[len(wanted)-1] = moved
+			}
+		}
+	}
+	return records, bytes, nil
+}
+
+// batches counts the records of whole batches, and gives the offset behind the last.
+func batches(b []byte) (records, next int64) {
+	for len(b) >= record.HeaderSize {
+		size := 12 + int(int32(binary.BigEndian.Uint32(b[8:])))
+		if size < record.HeaderSize || size > len(b) {
+			return records, next
+		}
+		records += int64(int32(binary.BigEndian.Uint32(b[57:])))
+		next = int64(binary.BigEndian.Uint64(b)) + int64(int32(binary.BigEndian.Uint32(b[23:]))) + 1
+		b = b[size:]
+	}
+	return records, next
+}

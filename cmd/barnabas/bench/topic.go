@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	// patience bounds what is done before and after the load.
+	patience = 15 * time.Second
+	// unknownFor is how long a topic may be unknown: one that was created just now is not known everywhere yet.
+	unknownFor = 2 * time.Second
+)
+
+// admin runs f with a client for administration.
+func admin(ctx context.Context, addr string, f func(context.Context, *kadm.Client) error) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(patience), kgo.ClientID(clientID))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return f(ctx, kadm.NewClient(client))
+}
+
+// CreateTopic creates a topic with one replica. That there is one of the name already is an error.
+func CreateTopic(ctx context.Context, addr, topic string, partitions int32) error {
+	return admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
+		_, err := a.CreateTopic(ctx, partitions, 1, nil, topic)
+		if err != nil {
+			return fmt.Errorf("create topic %s: %w", topic, err)
+		}
+		return nil
+	})
+}
+
+// DeleteTopic deletes a topic; that there is none is no error.
+func DeleteTopic(ctx context.Context, addr, topic string) error {
+	return admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
+		_, err := a.DeleteTopic(ctx, topic)
+		if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return fmt.Errorf("delete topic %s: %w", topic, err)
+		}
+		return nil
+	})
+}
+
+// share is what one connection serves: some partitions of one leader.
+type share struct {
+	addr       string
+	partitions []int32
+}
+
+// shares spreads the partitions of a topic over connections, each to their leader. With more connections than partitions,
+// partitions have several.
+func shares(ctx context.Context, addr, topic string, connections int) ([]share, error) {
+	byLeader := map[string][]int32{}
+	err := admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
+		begin := time.Now()
+		for {
+			clear(byLeader)
+			m, err := a.Metadata(ctx, topic)
+			if err == nil {
+				err = m.Topics[topic].Err
+			}
+			ready := err == nil && len(m.Topics[topic].Partitions) > 0
+			for _, p := range m.Topics[topic].Partitions {
+				i := slices.IndexFunc(m.Brokers, func(b kadm.BrokerDetail) bool { return b.NodeID == p.Leader })
+				if p.Err != nil || i < 0 {
+					ready = false
+					continue
+				}
+				leader := net.JoinHostPort(m.Brokers[i].Host, strconv.Itoa(int(m.Brokers[i].Port)))
+				byLeader[leader] = append(byLeader[leader], p.Partition)
+			}
+			if ready {
+				return nil
+			}
+			if time.Since(begin) > unknownFor {
+				return fmt.Errorf("topic %s: no leader for all of its partitions: %w", topic, cmp.Or(err, error(kerr.LeaderNotAvailable)))
+			}
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+				return fmt.Errorf("topic %s: %w", topic, errors.Join(err, ctx.Err()))
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return spread(byLeader, connections)
+}
+
+func spread(byLeader map[string][]int32, connections int) ([]share, error) {
+	if connections < len(byLeader) {
+		return nil, fmt.Errorf("the topic has %d leaders: at least as many connections are needed, not %d", len(byLeader), connections)
+	}
+	leaders := make([]string, 0, len(byLeader))
+	for leader, partitions := range byLeader {
+		leaders = append(leaders, leader)
+		slices.Sort(partitions)
+	}
+	slices.Sort(leaders)
+	all := make([]share, connections)
+	for i := range all {
+		leader := leaders[i%len(leaders)]
+		partitions := byLeader[leader]
+		mine, of := i/len(leaders), (connections-i%len(leaders)+len(leaders)-1)/len(leaders)
+		all[i].addr = leader
+		if of >= len(partitions) {
+			all[i].partitions = []int32{partitions[mine%len(partitions)]}
+			continue
+		}
+		for j := mine; j < len(partitions); j += of {
+			all[i].partitions = append(all[i].partitions, partitions[j])
+		}
+	}
+	return all, nil
+}
+
+// startOffsets gives where each partition of a topic begins. A topic without any record is an error.
+func startOffsets(ctx context.Context, addr, topic string) (map[int32]int64, error) {
+	starts := map[int32]int64{}
+	err := admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
+		from, err := a.ListStartOffsets(ctx, topic)
+		if err == nil {
+			err = from.Error()
+		}
+		if err != nil {
+			return err
+		}
+		to, err := a.ListEndOffsets(ctx, topic)
+		if err == nil {
+			err = to.Error()
+		}
+		empty := true
+		from.Each(func(o kadm.ListedOffset) {
+			starts[o.Partition] = o.Offset
+			if end, ok := to.Lookup(topic, o.Partition); ok && end.Offset > o.Offset {
+				empty = false
+			}
+		})
+		if err == nil && empty {
+			err = errors.New("it is empty: produce something first")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	return starts, nil
+}

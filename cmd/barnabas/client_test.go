@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/barnabas-mq/barnabas/cmd/barnabas/bench"
+)
+
+// typed runs a command line with an input.
+func typed(t *testing.T, input string, args ...string) result {
+	t.Helper()
+	var out, err bytes.Buffer
+	code := run(newApp(strings.NewReader(input), &out, &err, nil), args)
+	return result{code, out.String(), err.String()}
+}
+
+// must runs a command line that has to succeed, and gives what it printed.
+func must(t *testing.T, input string, args ...string) string {
+	t.Helper()
+	got := typed(t, input, args...)
+	require.Equal(t, exitOK, got.code, "%v: %s", args, got.err)
+	return got.out
+}
+
+func TestTopicCommands(t *testing.T) {
+	b := start(t, elsewhere(t, ""))
+	assert.Equal(t, "topic clicks created, with 3 partitions\n", must(t, "", "topic", "create", "clicks", "-p", "3", "-c", "retention.ms=1000", "-b", b))
+	assert.Equal(t, "topic one created, with 1 partition\n", must(t, "", "topic", "create", "one", "-b", b))
+	assert.Regexp(t, `(?m)^ clicks +3 +1\n one +1 +1$`, must(t, "", "topic", "list", "-b", b))
+	described := must(t, "", "topic", "describe", "clicks", "-b", b)
+	assert.Regexp(t, `(?m)^ partition +leader +epoch +replicas +in sync +start +end$`, described)
+	assert.Regexp(t, `retention\.ms +1000 +dynamic topic config`, described)
+	assert.NotContains(t, described, "segment.bytes")
+	assert.Contains(t, must(t, "", "topic", "describe", "clicks", "-b", b, "--all-configs"), "segment.bytes")
+	assert.Contains(t, must(t, "", "topic", "describe", "one", "-b", b), "--all-configs")
+
+	got := typed(t, "", "topic", "create", "clicks", "-b", b)
+	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.err, "TOPIC_ALREADY_EXISTS")
+	got = typed(t, "", "topic", "create", "x", "-c", "retention.mss=1", "-b", b)
+	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.err, "retention.mss")
+	assert.Equal(t, exitWrong, typed(t, "", "topic", "create", "x", "-c", "retention.ms", "-b", b).code)
+	got = typed(t, "", "topic", "describe", "nope", "-b", b)
+	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.err, "barnabas topic list")
+
+	got = typed(t, "", "topic", "delete", "clicks", "nope", "-b", b)
+	assert.Equal(t, exitFailed, got.code)
+	assert.Equal(t, "topic clicks deleted\n", got.out)
+	assert.Contains(t, got.err, "delete topic nope: UNKNOWN_TOPIC_OR_PARTITION")
+	assert.NotContains(t, must(t, "", "topic", "list", "-b", b), "clicks")
+	assert.Equal(t, exitWrong, typed(t, "", "topic", "delete").code)
+}
+
+func TestProduceAndConsume(t *testing.T) {
+	b := start(t, elsewhere(t, ""))
+	must(t, "", "topic", "create", "t", "-p", "3", "-b", b)
+	for i, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+		acks := []string{"all", "1", "0", "all", "1"}[i]
+		must(t, codec+"\n", "produce", "-t", "t", "-b", b, "-z", codec, "--acks", acks, "-p", "1")
+	}
+	require.Eventually(t, func() bool {
+		return must(t, "", "consume", "-t", "t", "-b", b) == "none\ngzip\nsnappy\nlz4\nzstd\n"
+	}, 10*time.Second, 50*time.Millisecond, "without acknowledgements it may take a moment")
+
+	// Kafka's own Java client puts these keys there: murmur2 of "a" and "b", modulo 3.
+	must(t, "a:1\nb:2\r\na:", "produce", "-t", "t", "-b", b, "-K", ":", "-H", "h=v", "-H", "empty=")
+	lines := strings.Split(strings.TrimSpace(must(t, "", "consume", "-t", "t", "-b", b, "-o", "json")), "\n")
+	values := map[string]bool{}
+	where := map[string]int32{}
+	for _, line := range lines {
+		var r jsonRecord
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		if r.Key == nil {
+			continue
+		}
+		values[*r.Key+"="+*r.Value] = true
+		if before, ok := where[*r.Key]; ok {
+			assert.Equal(t, before, r.Partition)
+		}
+		where[*r.Key] = r.Partition
+		require.Len(t, r.Headers, 2)
+		assert.Equal(t, "v", *r.Headers[0].Value)
+	}
+	assert.Equal(t, map[string]bool{"a=1": true, "b=2\r": true, "a=": true}, values)
+
+	assert.Equal(t, "4 zstd\n", must(t, "", "consume", "-t", "t", "-b", b, "-p", "1", "--from", "4", "-n", "1", "--template", "{{.Offset}} {{.Value}}"))
+	assert.Equal(t, "gzip\nsnappy\n", must(t, "", "consume", "-t", "t", "-b", b, "-p", "1", "--from", "1", "-n", "2"))
+	assert.Empty(t, must(t, "", "consume", "-t", "t", "-b", b, "--from", "end"))
+	assert.Len(t, strings.Split(must(t, "", "consume", "-t", "t", "-b", b, "--from", "1h"), "\n"), 8+1)
+	assert.Empty(t, must(t, "", "consume", "-t", "t", "-b", b, "--from", time.Now().Add(time.Hour).Format(time.RFC3339)))
+	last := must(t, "", "consume", "-t", "t", "-b", b, "--from", "-1", "-p", "1")
+	assert.Equal(t, 1, strings.Count(last, "\n"), last)
+
+	file := filepath.Join(t.TempDir(), "in")
+	require.NoError(t, os.WriteFile(file, []byte("x\n\xff\n"), 0o600))
+	must(t, "", "topic", "create", "binary", "-b", b)
+	must(t, "", "produce", "-t", "binary", "-b", b, "-f", file, "--partitioner", "roundrobin")
+	assert.Contains(t, must(t, "", "consume", "-t", "binary", "-b", b, "-o", "json"), `"value":null,"value_base64":"/w=="`)
+	must(t, "made\n", "produce", "-t", "by-itself", "-b", b, "--create")
+	assert.Equal(t, "made\n", must(t, "", "consume", "-t", "by-itself", "-b", b))
+}
+
+func TestConsumeInAGroup(t *testing.T) {
+	b := start(t, elsewhere(t, ""))
+	must(t, "", "topic", "create", "t", "-b", b)
+	must(t, "1\n2\n3\n", "produce", "-t", "t", "-b", b)
+	assert.Equal(t, "1\n2\n", must(t, "", "consume", "-t", "t", "-b", b, "-g", "g", "-n", "2"))
+	assert.Equal(t, "3\n", must(t, "", "consume", "-t", "t", "-b", b, "-g", "g"))
+	assert.Empty(t, must(t, "", "consume", "-t", "t", "-b", b, "-g", "g"), "all is committed")
+	must(t, "4\n", "produce", "-t", "t", "-b", b)
+	assert.Equal(t, "4\n", must(t, "", "consume", "-t", "t", "-b", b, "-g", "g"))
+}
+
+func TestClientCommandsRefuse(t *testing.T) {
+	b := start(t, elsewhere(t, ""))
+	must(t, "", "topic", "create", "t", "-b", b)
+	must(t, "", "topic", "create", "empty", "-b", b)
+	for _, test := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"produce", exitWrong, "--topic"},
+		{"consume", exitWrong, "--topic"},
+		{"produce -t t --acks 2", exitWrong, "--acks"},
+		{"produce -t t -z lzma", exitWrong, "--codec"},
+		{"produce -t t --partitioner murmur", exitWrong, `did you mean "murmur2"`},
+		{"produce -t t -p 7", exitWrong, "has 1 partition, counted from 0: there is no 7"},
+		{"produce -t t -H x", exitWrong, "--header"},
+		{"produce -t t -f /no/such/file", exitWrong, "--file"},
+		{"produce -t t -K :", exitFailed, `line 1 has no ":"`},
+		{"produce -t t --max-line 3", exitFailed, "--max-line"},
+		{"produce -t nope", exitFailed, "barnabas topic create"},
+		{"consume -t nope", exitFailed, "barnabas topic list"},
+		{"consume -t t --from yesterday", exitWrong, "--from"},
+		{"consume -t t -o xml", exitWrong, "--format"},
+		{"consume -t t --template {{.Nope}}", exitWrong, "--template"},
+		{"consume -t t -p 3", exitWrong, "no partition 3"},
+		{"consume -t t --timeout 0s", exitWrong, "--timeout"},
+		{"bench produce --acks 0", exitFailed, "in-flight"},
+		{"bench produce -t nope", exitFailed, "nope"},
+		{"bench consume -t empty -d 100ms --warm-up 0s", exitFailed, "it is empty"},
+	} {
+		got := typed(t, "some line\n", append(strings.Fields(test.args), "-b", b)...)
+		assert.Equal(t, test.code, got.code, "%s: %s", test.args, got.err)
+		assert.Contains(t, got.err, test.want, test.args)
+	}
+}
+
+// TestNobodyThere holds that commands end soon, and say what to do, where no broker answers.
+func TestNobodyThere(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	require.NoError(t, err)
+	defer silent.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	nobody := closed.Addr().String()
+	require.NoError(t, closed.Close())
+	for _, args := range []string{"topic list", "produce -t t", "consume -t t"} {
+		begin := time.Now()
+		got := typed(t, "", append(strings.Fields(args), "-b", nobody, "--timeout", "1s")...)
+		assert.Equal(t, exitFailed, got.code)
+		assert.Contains(t, got.err, "barnabas serve", args)
+		got = typed(t, "", append(strings.Fields(args), "-b", silent.Addr().String(), "--timeout", "1s")...)
+		assert.Equal(t, exitFailed, got.code)
+		assert.Contains(t, got.err, "no answer from", args)
+		assert.Less(t, time.Since(begin), 20*time.Second)
+	}
+}
+
+func TestBench(t *testing.T) {
+	b := start(t, elsewhere(t, ""))
+	quick := []string{"-d", "200ms", "--warm-up", "0s", "-b", b, "--json"}
+	for _, args := range []string{"produce --partitions 2 -n 2 --codec lz4 --acks 1", "produce --acks 0 --in-flight 1", "consume --fill 1MiB", "latency -n 2 --in-flight 3"} {
+		out := must(t, "", append(append([]string{"bench"}, strings.Fields(args)...), quick...)...)
+		var results []bench.Result
+		require.NoError(t, json.Unmarshal([]byte(out), &results), out)
+		for _, r := range results {
+			assert.Positive(t, r.Requests, args)
+			assert.Positive(t, r.Bytes, args)
+			assert.Positive(t, r.Latency.P50, args)
+			assert.GreaterOrEqual(t, r.Latency.P999, r.Latency.P50, args)
+		}
+	}
+	assert.NotContains(t, must(t, "", "topic", "list", "-b", b), "barnabas-bench", "what was made for the run is deleted")
+	assert.Contains(t, must(t, "", "bench", "produce", "-d", "100ms", "--warm-up", "0s", "-b", b), "records/s")
+}
