@@ -12,6 +12,16 @@ type dirEvents dirState
 func (e *dirEvents) HighWatermarkMoved(*Log) { (*dirState)(e).changed(highWatermarks) }
 func (e *dirEvents) RecoveryPointMoved(*Log) { (*dirState)(e).changed(recoveryPoints) }
 func (e *dirEvents) StartOffsetMoved(*Log)   { (*dirState)(e).changed(startOffsets) }
+func (e *dirEvents) CompactionDue(*Log) {
+	if c := e.manager.cleaner; c != nil {
+		c.due()
+	}
+}
+
+func (e *dirEvents) CleanedToMovedBack(*Log) {
+	_ = (*dirState)(e).write(cleanerOffsets) // an error takes the directory offline
+}
+
 func (e *dirEvents) Failed(_ *Log, err error) {
 	(*dirState)(e).failed(err)
 }

@@ -84,6 +84,14 @@ func DefaultConfig() Config {
 // segmentBytes is SegmentBytes within what the index format can address.
 func (c *Config) segmentBytes() int64 { return min(max(c.SegmentBytes, 1), MaxSegmentBytes) }
 
+// segmentMs is SegmentMs, or less where compaction must not wait that long: the active segment isn't cleaned.
+func (c *Config) segmentMs() int64 {
+	if c.Compact && c.MaxCompactionLagMs > 0 {
+		return min(c.SegmentMs, c.MaxCompactionLagMs)
+	}
+	return c.SegmentMs
+}
+
 // offsetEntries and timeEntries are how many entries an index takes before its segment is rolled. A slot of the time index
 // is kept for the entry that closes the segment.
 func (c *Config) offsetEntries() int { return max(1, int(c.IndexSizeMaxBytes)/offsetWidth) }

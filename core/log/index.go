@@ -367,11 +367,15 @@ func (x *index) reset() error {
 	return nil
 }
 
-// moved says that the file was renamed.
-func (x *index) moved(path string) {
+// rename moves the file; nobody who looks something up sees it between its names.
+func (x *index) rename(path string) error {
 	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := os.Rename(x.path, path); err != nil {
+		return err
+	}
 	x.path = path
-	x.mu.Unlock()
+	return nil
 }
 
 func offsetEntry(e []byte) (relative, position int32) {

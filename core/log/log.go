@@ -41,6 +41,8 @@ type Options struct {
 	RecoveryPoint int64
 	StartOffset   int64
 	HighWatermark int64
+	// CleanedTo is the offset up to which the log was compacted, 0 for nothing.
+	CleanedTo int64
 	// CleanShutdown says that the log was closed in order, so that nothing of it needs to be checked.
 	CleanShutdown bool
 }
@@ -58,6 +60,11 @@ type Events interface {
 	HighWatermarkMoved(l *Log)
 	RecoveryPointMoved(l *Log)
 	StartOffsetMoved(l *Log)
+	// CompactionDue says that a compacted log may have more to clean than before.
+	CompactionDue(l *Log)
+	// CleanedToMovedBack says that records behind the offset up to which the log was compacted are going to be replaced by
+	// others. It returns when the checkpoint says so, too: after a crash the new ones must not count as compacted.
+	CleanedToMovedBack(l *Log)
 	// Failed says that a write or sync failed; the log takes no more writes. It is called once.
 	Failed(l *Log, err error)
 }
@@ -74,6 +81,7 @@ type Log struct {
 	hw       atomic.Int64
 	recovery atomic.Int64
 	unstable atomic.Int64 // first offset of the earliest undecided transaction, math.MaxInt64 for none
+	cleaned  atomic.Int64 // up to where, exclusively, the log was compacted; what lies behind is dirty
 	epoch    atomic.Int32
 	cuts     atomic.Int64 // how often bytes were taken away: what was found before may be elsewhere since
 	topicID  atomic.Pointer[[16]byte]
@@ -105,7 +113,10 @@ func (l *Log) Dir() string { return *l.dir.Load() }
 func (l *Log) Config() Config { return *l.cfg.Load() }
 
 // Configure puts another configuration in force, from the next append, read or upkeep on.
-func (l *Log) Configure(c Config) { l.cfg.Store(&c) }
+func (l *Log) Configure(c Config) {
+	l.cfg.Store(&c)
+	l.mayClean(&c)
+}
 
 // StartOffset is the first offset that may be read.
 func (l *Log) StartOffset() int64 { return l.start.Load() }
@@ -125,6 +136,9 @@ func (l *Log) LastStableOffset() int64 {
 
 // RecoveryPoint is the offset up to which, exclusively, the log is durable.
 func (l *Log) RecoveryPoint() int64 { return l.recovery.Load() }
+
+// CleanedTo is the offset up to which, exclusively, the log was compacted.
+func (l *Log) CleanedTo() int64 { return max(l.cleaned.Load(), l.start.Load()) }
 
 // LatestEpoch is the last leader epoch that the log has seen, -1 for none.
 func (l *Log) LatestEpoch() int32 { return l.epoch.Load() }
@@ -349,6 +363,7 @@ func (l *Log) roll(base, least int64) error {
 	}
 	l.newFiles = true
 	l.setSegments(append(segments[:len(segments):len(segments)], s))
+	l.mayClean(cfg)
 	if l.o.Scheduler != nil && base > l.recovery.Load() {
 		l.o.Scheduler.After(0, func() {
 			if err := l.Flush(context.Background(), base); err != nil && !errors.Is(err, ErrClosed) {

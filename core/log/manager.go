@@ -50,6 +50,10 @@ type ManagerOptions struct {
 	// ProducerExpiration is producer.id.expiration.ms at first, ProducerExpirationInterval how often it is looked at.
 	ProducerExpiration, ProducerExpirationInterval time.Duration
 
+	// Compaction is whether compacted logs are compacted at all (log.cleaner.enable), and Cleaner how.
+	Compaction bool
+	Cleaner    CleanerOptions
+
 	// DirFailed, when not nil, is called once for a directory that failed, from a goroutine of the manager's. Its logs take no
 	// more writes by then.
 	DirFailed func(d *Dir, err error)
@@ -66,18 +70,21 @@ func DefaultManagerOptions() ManagerOptions {
 		HighWatermarkInterval:      5 * time.Second,
 		ProducerExpiration:         24 * time.Hour,
 		ProducerExpirationInterval: 10 * time.Minute,
+		Compaction:                 true,
+		Cleaner:                    DefaultCleanerOptions(),
 	}
 }
 
 // Manager has all logs of a broker, over all its log directories: it opens them, makes new ones, looks after them, and closes
 // them. Methods may be called from any goroutine.
 //
-// It has one goroutine that waits for what is due next, and nothing per log.
+// It has one goroutine that waits for what is due next, one that waits for something to compact, and nothing per log.
 type Manager struct {
 	o         ManagerOptions
 	dirs      []*dirState
 	validator *record.Validator
 	upkeep    *upkeep
+	cleaner   *cleaner // nil when nothing is compacted
 
 	producerExpiration atomic.Int64 // in milliseconds
 
@@ -94,7 +101,7 @@ type dirState struct {
 	manager *Manager
 	clean   bool // it was left in order
 	logs    atomic.Int64
-	files   [3]checkpoint // recovery points, start offsets, high watermarks
+	files   [4]checkpoint // in the order of the constants below
 }
 
 // checkpoint is one checkpoint file of a directory. mu is held while it is written.
@@ -112,6 +119,7 @@ const (
 	recoveryPoints = iota
 	startOffsets
 	highWatermarks
+	cleanerOffsets // written after each cleaning: no time has to pass
 )
 
 // NewManager makes a manager of these directories, which it closes in the end. Nothing happens before Open.
@@ -124,6 +132,9 @@ func NewManager(o ManagerOptions, dirs ...*Dir) *Manager {
 	}
 	m := &Manager{o: o, validator: record.NewValidator(o.Codecs), in: map[*Log]*dirState{}}
 	m.SetProducerExpiration(o.ProducerExpiration)
+	if o.Compaction {
+		m.cleaner = newCleaner(m, o.Cleaner)
+	}
 	for _, d := range dirs {
 		s := &dirState{Dir: d, manager: m}
 		s.files[recoveryPoints].name, s.files[recoveryPoints].every = RecoveryPoints, o.RecoveryPointInterval
@@ -135,6 +146,11 @@ func NewManager(o ManagerOptions, dirs ...*Dir) *Manager {
 		}
 		s.files[highWatermarks].name, s.files[highWatermarks].every = HighWatermarks, o.HighWatermarkInterval
 		s.files[highWatermarks].of = func(l *Log) (int64, bool) { return l.HighWatermark(), true }
+		s.files[cleanerOffsets].name = CleanerOffsets
+		s.files[cleanerOffsets].of = func(l *Log) (int64, bool) {
+			cleaned := l.cleaned.Load()
+			return cleaned, cleaned > 0
+		}
 		m.dirs = append(m.dirs, s)
 	}
 	return m
@@ -161,6 +177,13 @@ func (m *Manager) Open(ctx context.Context) error {
 	m.mu.Lock()
 	m.open = true
 	m.mu.Unlock()
+	// A log that was cut may be ahead of what it was compacted to again before the next cleaning.
+	for _, d := range m.dirs {
+		_ = d.write(cleanerOffsets) // an error takes the directory offline
+	}
+	if m.cleaner != nil {
+		m.cleaner.start()
+	}
 	m.every(m.o.RetentionInterval, m.EnforceRetention)
 	m.every(m.o.FlushInterval, m.flushOld)
 	m.every(m.o.ProducerExpirationInterval, m.expireProducers)
@@ -225,6 +248,7 @@ func (m *Manager) openAll(ctx context.Context) error {
 		for _, tp := range found {
 			o := m.options(d, tp)
 			o.RecoveryPoint, o.StartOffset, o.HighWatermark = d.files[recoveryPoints].written[tp], d.files[startOffsets].written[tp], d.files[highWatermarks].written[tp]
+			o.CleanedTo = d.files[cleanerOffsets].written[tp]
 			o.CleanShutdown = clean
 			jobs = append(jobs, job{d, tp, o})
 		}
@@ -467,6 +491,9 @@ func (m *Manager) Close(ctx context.Context, brokerEpoch int64) error {
 	m.mu.Unlock()
 	var errs error
 	if wasOpen {
+		if m.cleaner != nil {
+			m.cleaner.end()
+		}
 		m.upkeep.end()
 		errs = m.closeLogs(ctx, brokerEpoch)
 	}

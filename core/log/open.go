@@ -84,6 +84,9 @@ func (l *Log) load(ctx context.Context) error {
 	if err := l.recover(ctx, epochsLost); err != nil {
 		return err
 	}
+	if l.o.CleanedTo <= l.end.Load() {
+		l.cleaned.Store(max(l.o.CleanedTo, 0))
+	}
 	l.o.HighWatermark = max(l.o.HighWatermark, 0)
 	l.epoch.Store(l.epochs.latest())
 	l.hw.Store(max(min(l.o.HighWatermark, l.end.Load()), l.start.Load()))

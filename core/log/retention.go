@@ -18,6 +18,12 @@ func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 	n, err := l.deleteOld(now)
 	gone := slices.Clone(l.retired[before:])
 	l.mu.Unlock()
+	l.bury(gone)
+	return n, err
+}
+
+// bury removes the files of retired segments after file.delete.delay.ms. The caller doesn't hold mu.
+func (l *Log) bury(gone []retired) {
 	for _, r := range gone {
 		l.later(func() error {
 			l.mu.Lock()
@@ -26,7 +32,6 @@ func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 			return r.remove()
 		})
 	}
-	return n, err
 }
 
 // retired is a segment that was deleted, whose files are still there for who reads it.

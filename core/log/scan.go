@@ -260,8 +260,12 @@ const scanBuffer = 1 << 20
 // first bytes that are no good batch: an impossible header, a checksum that doesn't match, offsets that don't rise or reach
 // limit. why says what was found there; an error is one of reading, or of visit.
 func (s *segment) scan(from, next, limit int64, visit func(pos int64, b record.Batch) error) (end int64, why error, err error) {
+	return s.scanWith(make([]byte, min(scanBuffer, max(s.data.Size()-from, 0))), from, next, limit, visit)
+}
+
+// scanWith is scan that reads as much at a time as the buffer holds; a larger batch gets a buffer of its own.
+func (s *segment) scanWith(buf []byte, from, next, limit int64, visit func(pos int64, b record.Batch) error) (end int64, why error, err error) {
 	size := s.data.Size()
-	buf := make([]byte, min(scanBuffer, max(size-from, 0)))
 	var have []byte
 	pos := from
 	for pos < size {

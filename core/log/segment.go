@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -208,7 +209,7 @@ func (s *segment) shouldRoll(n int64, last, ts int64, now time.Time, cfg *Config
 	if first >= 0 {
 		waited = max(ts, 0) - first
 	}
-	return waited > cfg.SegmentMs-s.jitter, nil
+	return waited > cfg.segmentMs()-s.jitter, nil
 }
 
 // firstTimestamp is the largest timestamp of the first batch, which time-based rolling counts from; -1 without one.
@@ -267,33 +268,35 @@ func (s *segment) remove() error {
 	return err
 }
 
-// retire renames the segment's files to .deleted and returns what removes them. It is still readable until then.
-func (s *segment) retire() (func() error, error) {
-	paths := make([]string, 0, 3)
-	for _, suffix := range s.suffixes() {
-		path := segmentPath(s.dir, s.base, suffix)
-		err := os.Rename(path, path+deletedSuffix)
-		if err == nil {
-			paths = append(paths, path+deletedSuffix)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+// rename gives the segment's files another ending, the data first: as long as those have their old name, all of them do. It
+// stays readable.
+func (s *segment) rename(ending string) error {
+	if err := s.data.Rename(segmentPath(s.dir, s.base, logSuffix) + ending); err != nil {
+		return err
+	}
+	for _, x := range []struct {
+		rename func(path string) error
+		suffix string
+	}{{s.offsets.rename, indexSuffix}, {s.times.rename, timeSuffix}, {s.txns.rename, txnSuffix}} {
+		if err := x.rename(segmentPath(s.dir, s.base, x.suffix) + ending); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
-	s.offsets.moved(segmentPath(s.dir, s.base, indexSuffix) + deletedSuffix)
-	s.times.moved(segmentPath(s.dir, s.base, timeSuffix) + deletedSuffix)
-	s.txns.moved(segmentPath(s.dir, s.base, txnSuffix) + deletedSuffix)
-	if err := s.data.Rename(segmentPath(s.dir, s.base, logSuffix) + deletedSuffix); err != nil {
+	return nil
+}
+
+// retire renames the segment's files to .deleted and returns what removes them, once. It is still readable until then.
+func (s *segment) retire() (func() error, error) {
+	if err := s.rename(deletedSuffix); err != nil {
 		return nil, err
 	}
-	return func() error {
+	return sync.OnceValue(func() error {
 		err := s.data.Remove()
-		for _, p := range paths {
-			if e := os.Remove(p); e != nil && !errors.Is(e, fs.ErrNotExist) {
-				err = errors.Join(err, e)
-			}
+		for _, suffix := range s.suffixes() {
+			err = errors.Join(err, removeFile(segmentPath(s.dir, s.base, suffix)+deletedSuffix))
 		}
 		return err
-	}, nil
+	}), nil
 }
 
 // openSwap opens a segment's data only, for what its batches say.

@@ -67,6 +67,7 @@ func (l *Log) truncate(offset int64) error {
 		end = h.BaseOffset // its batch goes whole
 	}
 	l.cuts.Add(1)
+	l.uncleaned(end)
 	if l.start.Load() > end {
 		l.start.Store(end)
 		l.tell(Events.StartOffsetMoved)
@@ -146,6 +147,7 @@ func (l *Log) dropAll(start int64) error {
 	segments := *l.segments.Load()
 	l.cuts.Add(1)
 	defer l.cuts.Add(1)
+	l.uncleaned(start)
 	for j := len(segments) - 1; j >= 0; j-- {
 		if err := segments[j].remove(); err != nil {
 			return err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"sort"
 	"sync"
 )
 
@@ -180,8 +182,24 @@ func (x *txnIndex) sync() error {
 	return nil
 }
 
-func (x *txnIndex) moved(path string) {
+// rename moves the file, if there is one; nobody who looks something up sees it between its names.
+func (x *txnIndex) rename(path string) error {
 	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := os.Rename(x.path, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	x.path = path
-	x.mu.Unlock()
+	return nil
+}
+
+// all gives the entries whose transactions were ended at or behind an offset.
+func (x *txnIndex) all(from int64) ([]txnEntry, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.load(); err != nil {
+		return nil, err
+	}
+	i := sort.Search(len(x.entries), func(i int) bool { return x.entries[i].lastOffset >= from })
+	return slices.Clone(x.entries[i:]), nil
 }
