@@ -22,6 +22,12 @@ func dynamic(to *kafka.BrokerConfig, from kafka.BrokerConfig) {
 	to.MaxConnectionsPerIPOverrides = from.MaxConnectionsPerIPOverrides
 	to.NumRecoveryThreadsPerDataDir = from.NumRecoveryThreadsPerDataDir
 	to.ProducerIDExpiration = from.ProducerIDExpiration
+	to.LogCleanerThreads = from.LogCleanerThreads
+	to.LogCleanerDedupeBufferSize = from.LogCleanerDedupeBufferSize
+	to.LogCleanerIOBufferLoadFactor = from.LogCleanerIOBufferLoadFactor
+	to.LogCleanerIOBufferSize = from.LogCleanerIOBufferSize
+	to.LogCleanerIOMaxBytesPerSecond = from.LogCleanerIOMaxBytesPerSecond
+	to.LogCleanerBackoff = from.LogCleanerBackoff
 }
 
 // current gives what the properties come to now. What was kept and isn't valid, which only somebody else can have
@@ -51,6 +57,7 @@ func (b *Broker) reconfigure() {
 		return
 	}
 	b.logs.SetProducerExpiration(now.ProducerIDExpiration)
+	b.logs.SetCleaner(cleanerOptions(&now))
 	b.server.SetLimits(b.limits(context.Background(), &now))
 }
 

@@ -178,6 +178,8 @@ func (b *Broker) openLogs(ctx context.Context) error {
 		HighWatermarkInterval:      c.ReplicaHighWatermarkCheckpointInterval,
 		ProducerExpiration:         c.ProducerIDExpiration,
 		ProducerExpirationInterval: c.ProducerIDExpirationCheckInterval,
+		Compaction:                 c.LogCleanerEnable,
+		Cleaner:                    cleanerOptions(c),
 		DirFailed:                  b.dirFailed,
 	}, b.dirs...)
 	b.onStop("close the logs", func(ctx context.Context) error { return b.logs.Close(ctx, b.epoch.Load()) })

@@ -35,6 +35,18 @@ func logConfig(c kafka.TopicConfig) log.Config {
 	}
 }
 
+// cleanerOptions are how the broker compacts logs.
+func cleanerOptions(c *kafka.BrokerConfig) log.CleanerOptions {
+	return log.CleanerOptions{
+		Threads:        int(c.LogCleanerThreads),
+		Memory:         c.LogCleanerDedupeBufferSize,
+		Load:           c.LogCleanerIOBufferLoadFactor,
+		Buffer:         int(c.LogCleanerIOBufferSize),
+		BytesPerSecond: c.LogCleanerIOMaxBytesPerSecond,
+		Backoff:        c.LogCleanerBackoff,
+	}
+}
+
 // logCompression is what compression.type and the level keys say.
 func logCompression(c kafka.TopicConfig) log.Compression {
 	switch c.CompressionType {

@@ -48,7 +48,11 @@ type BrokerConfig struct {
 	ReplicaHighWatermarkCheckpointInterval time.Duration `kafka:"replica.high.watermark.checkpoint.interval.ms"`
 	LogCleanerEnable                       bool          `kafka:"log.cleaner.enable"`
 	LogCleanerBackoff                      time.Duration `kafka:"log.cleaner.backoff.ms"`
+	LogCleanerThreads                      int32         `kafka:"log.cleaner.threads"`
 	LogCleanerDedupeBufferSize             int64         `kafka:"log.cleaner.dedupe.buffer.size"`
+	LogCleanerIOBufferLoadFactor           float64       `kafka:"log.cleaner.io.buffer.load.factor"`
+	LogCleanerIOBufferSize                 int32         `kafka:"log.cleaner.io.buffer.size"`
+	LogCleanerIOMaxBytesPerSecond          float64       `kafka:"log.cleaner.io.max.bytes.per.second"`
 	ProducerIDExpiration                   time.Duration `kafka:"producer.id.expiration.ms"`
 	ProducerIDExpirationCheckInterval      time.Duration `kafka:"producer.id.expiration.check.interval.ms"`
 
@@ -120,6 +124,9 @@ func (c BrokerConfig) checkTogether() error {
 	}
 	if c.DefaultReplicationFactor < 1 {
 		fault("default.replication.factor", "must be at least 1, not %d", c.DefaultReplicationFactor)
+	}
+	if c.LogCleanerThreads > 0 && c.LogCleanerDedupeBufferSize/int64(c.LogCleanerThreads) <= 1<<20 {
+		fault("log.cleaner.dedupe.buffer.size", "must be more than 1 MiB for each of log.cleaner.threads")
 	}
 	for name, size := range map[string]int32{"socket.send.buffer.bytes": c.SocketSendBufferBytes, "socket.receive.buffer.bytes": c.SocketReceiveBufferBytes} {
 		if size < 1 && size != -1 {

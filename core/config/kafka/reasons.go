@@ -6,7 +6,6 @@ const (
 	becauseAuth         = "listeners carry plain connections without authentication"
 	becauseBacklog      = "the length of the accept queue is the operating system's"
 	becauseClass        = "Java classes cannot be loaded"
-	becauseCleaner      = "one cleaner compacts log after log, with buffers of its own size"
 	becauseCluster      = "a broker that stands alone has no other brokers or replicas"
 	becauseFormat       = "batches are always kept in message format v2"
 	becauseJava         = "it belongs to the Java virtual machine"
