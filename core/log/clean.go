@@ -14,9 +14,6 @@ import (
 	"github.com/barnabas-mq/barnabas/core/storage"
 )
 
-// errInterrupted says that the log changed, was closed or failed while it was cleaned. What was replaced by then stays so.
-var errInterrupted = errors.New("log changed while it was being compacted")
-
 // cleanable is what can be cleaned of a log at one moment: closed segments, from the first one on, that lie below the last
 // stable offset and are old enough for min.compaction.lag.ms.
 type cleanable struct {
@@ -100,50 +97,71 @@ func (l *Log) cleanable(now time.Time) (cleanable, error) {
 	return c, nil
 }
 
-// cleanOptions are how one log is cleaned.
-type cleanOptions struct {
-	now time.Time
-	// memory is how many bytes the table of keys may have, load how full it may get.
-	memory int64
-	load   float64
-	// buffer is how many bytes are read, and written, at a time.
-	buffer int
-	// pace, when not nil, is told of bytes that are about to be read or were written, and waits as it has to.
-	pace func(ctx context.Context, n int) error
+// CompactOptions are how one log is compacted.
+type CompactOptions struct {
+	// Now is the time that tombstones and min.compaction.lag.ms go by.
+	Now time.Time
+	// Memory is how many bytes the table of keys may have, Load how full it may get; 0 means package compact's.
+	Memory int64
+	Load   float64
+	// Buffer is how many bytes are read, and written, at a time.
+	Buffer int
+	// Pace, when not nil, is told of bytes that were read or written, and waits as long as it has to.
+	Pace func(ctx context.Context, n int) error
 }
 
-// cleaned is what a cleaning did.
-type cleaned struct {
-	// to is up to where, exclusively, the log is clean now.
-	to            int64
-	read, written int64 // bytes, of the second walk
-	dropped       int64 // records
-	before, after int   // segments
+// Compacted is what a compaction did.
+type Compacted struct {
+	// To is the offset up to which, exclusively, the log is compacted now.
+	To int64
+	// Read and Written count the bytes of the segments that were gone through, and of those that took their place; Dropped the
+	// records that are gone, Before and After the segments.
+	Read, Written int64
+	Dropped       int64
+	Before, After int
 }
 
-// clean compacts what can be cleaned: in two walks, as package compact has it, and then segment by segment. When the table of
-// keys is full it does as much as that allows. Reads and appends go on meanwhile. errInterrupted, or why it can't be done; the
-// log is as good as before then.
-func (l *Log) clean(ctx context.Context, c cleanable, o cleanOptions) (res cleaned, err error) {
+// Compact compacts what can be compacted now, however small its share is: closed segments below the last stable offset. When
+// the table of keys is full it does as much as that allows, which is at least one record. Reads and appends go on meanwhile.
+//
+// Errors: ErrInterrupted, ctx's, those of record batches and of the system. The log is as good as before then, and partly
+// compacted.
+func (l *Log) Compact(ctx context.Context, o CompactOptions) (Compacted, error) {
+	c, err := l.cleanable(o.Now)
+	if err != nil {
+		return Compacted{}, l.wrap(err)
+	}
+	if c.dirty == 0 {
+		return Compacted{To: c.from}, nil
+	}
+	return l.clean(ctx, c, o)
+}
+
+// clean compacts what was found cleanable: in two walks, as package compact has it, the second one segment by segment.
+func (l *Log) clean(ctx context.Context, c cleanable, o CompactOptions) (res Compacted, err error) {
 	defer func() {
-		if err != nil && ctx.Err() == nil && !l.still(c) {
-			err = fmt.Errorf("%w: %w", errInterrupted, err)
+		if err == nil {
+			return
 		}
+		if ctx.Err() == nil && !l.still(c) && !errors.Is(err, ErrInterrupted) {
+			err = fmt.Errorf("%w: %w", ErrInterrupted, err)
+		}
+		err = l.wrap(err)
 	}()
 	w := cleaning{l: l, o: o, cfg: l.cfg.Load(), cuts: c.cuts}
 	aborted, err := w.findAborted(c)
 	if err != nil {
 		return res, err
 	}
-	keys := compact.NewOffsetMap(o.memory, o.load, c.to-c.from)
-	if res.to, err = w.index(ctx, c, keys, aborted); err != nil {
+	keys := compact.NewOffsetMap(o.Memory, o.Load, c.to-c.from)
+	if res.To, err = w.index(ctx, c, keys, aborted); err != nil {
 		return res, err
 	}
 	w.filter = compact.NewFilter(compact.Rules{
-		Keys: keys, To: res.to, Now: o.now.UnixMilli(), DeleteRetentionMs: w.cfg.DeleteRetentionMs,
+		Keys: keys, To: res.To, Now: o.Now.UnixMilli(), DeleteRetentionMs: w.cfg.DeleteRetentionMs,
 		Producers: l.lastWords(), Aborted: aborted, Codecs: l.o.Codecs,
 	})
-	todo := c.segments[:max(0, segmentOf(c.segments, res.to-1)+1)]
+	todo := c.segments[:max(0, segmentOf(c.segments, res.To-1)+1)]
 	for _, n := range w.groups(todo, c.to) {
 		if err := w.group(ctx, todo[:n]); err != nil {
 			return w.res(res), err
@@ -153,9 +171,9 @@ func (l *Log) clean(ctx context.Context, c cleanable, o cleanOptions) (res clean
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cuts.Load() != c.cuts {
-		return w.res(res), errInterrupted
+		return w.res(res), ErrInterrupted
 	}
-	l.cleaned.Store(max(l.cleaned.Load(), res.to))
+	l.cleaned.Store(max(l.cleaned.Load(), res.To))
 	return w.res(res), nil
 }
 
@@ -186,20 +204,20 @@ func (l *Log) lastWords() map[int64]compact.Producer {
 // cleaning is a log that is being cleaned, on one goroutine.
 type cleaning struct {
 	l       *Log
-	o       cleanOptions
+	o       CompactOptions
 	cfg     *Config
 	cuts    int64
 	filter  *compact.Filter
 	entries map[int64]txnEntry // of aborted transactions, by their markers
 	buf     []byte             // read into
 	out     []byte             // to be written
-	result  cleaned
+	result  Compacted
 }
 
-func (w *cleaning) res(to cleaned) cleaned {
-	w.result.to = to.to
+func (w *cleaning) res(to Compacted) Compacted {
+	w.result.To = to.To
 	if w.filter != nil {
-		w.result.dropped = w.filter.Dropped
+		w.result.Dropped = w.filter.Dropped
 	}
 	return w.result
 }
@@ -266,7 +284,7 @@ func nextOf(segments []*segment, i int, to int64) int64 {
 // must not be dropped.
 func (w *cleaning) read(ctx context.Context, s *segment, visit func(b record.Batch) error) error {
 	if w.buf == nil {
-		w.buf = make([]byte, max(w.o.buffer, record.HeaderSize))
+		w.buf = make([]byte, max(w.o.Buffer, record.HeaderSize))
 	}
 	_, why, err := s.scanWith(w.buf, 0, s.base, s.next.Load(), func(_ int64, b record.Batch) error {
 		if err := w.pace(ctx, len(b)); err != nil {
@@ -284,10 +302,10 @@ func (w *cleaning) pace(ctx context.Context, n int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if w.o.pace == nil {
+	if w.o.Pace == nil {
 		return nil
 	}
-	return w.o.pace(ctx, n)
+	return w.o.Pace(ctx, n)
 }
 
 // groups divides the segments into those that become one each, and gives how many segments each has.
@@ -324,9 +342,9 @@ func (w *cleaning) group(ctx context.Context, group []*segment) (err error) {
 	for _, a := range w.filter.TakeAborted() {
 		entries = append(entries, w.entries[a.Marker])
 	}
-	w.result.read += bytes
-	w.result.before += len(group)
-	w.result.after++
+	w.result.Read += bytes
+	w.result.Before += len(group)
+	w.result.After++
 	if len(group) == 1 && !changed {
 		if before, err := group[0].txns.all(0); err != nil || slices.Equal(before, entries) {
 			return err // it is clean already
@@ -335,7 +353,7 @@ func (w *cleaning) group(ctx context.Context, group []*segment) (err error) {
 	if err := w.finish(s, entries, group[len(group)-1]); err != nil {
 		return err
 	}
-	w.result.written += s.size.Load()
+	w.result.Written += s.size.Load()
 	replaced, err = w.l.replace(group, s, w.cuts)
 	return err
 }
@@ -383,7 +401,7 @@ func (w *cleaning) fill(ctx context.Context, to *segment, group []*segment) (cha
 			if err := note(from); err != nil {
 				return err
 			}
-			if len(w.out) >= w.o.buffer {
+			if len(w.out) >= w.o.Buffer {
 				return flush()
 			}
 			return nil

@@ -140,7 +140,7 @@ func (c *cleaner) took(o outcome) {
 	delete(c.busy, o.log)
 	switch {
 	case o.err == nil:
-	case errors.Is(o.err, errInterrupted), errors.Is(o.err, context.Canceled), o.log.Err() != nil:
+	case errors.Is(o.err, ErrInterrupted), errors.Is(o.err, context.Canceled), o.log.Err() != nil:
 		c.late[o.log] = true
 	default:
 		c.giveUp(o.log, o.err)
@@ -202,9 +202,9 @@ func (c *cleaner) filthiest() (best *Log, what cleanable, waiting bool) {
 func (c *cleaner) clean(ctx context.Context, l *Log, what cleanable, o CleanerOptions) error {
 	began := time.Now()
 	threads := max(o.Threads, 1)
-	res, err := l.clean(ctx, what, cleanOptions{
-		now: c.m.o.Now(), memory: o.Memory / int64(threads), load: o.Load, buffer: o.Buffer / threads / 2,
-		pace: func(ctx context.Context, n int) error { return c.pacer.wait(ctx, n, o.BytesPerSecond) },
+	res, err := l.clean(ctx, what, CompactOptions{
+		Now: c.m.o.Now(), Memory: o.Memory / int64(threads), Load: o.Load, Buffer: o.Buffer / threads / 2,
+		Pace: func(ctx context.Context, n int) error { return c.pacer.wait(ctx, n, o.BytesPerSecond) },
 	})
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func (c *cleaner) clean(ctx context.Context, l *Log, what cleanable, o CleanerOp
 			return err
 		}
 	}
-	c.m.o.Logger.Debug("compacted a log", "topic", l.Topic(), "partition", l.Partition(), "from", what.from, "to", res.to, "bytes_read", res.read,
-		"bytes_written", res.written, "records_dropped", res.dropped, "segments_before", res.before, "segments_after", res.after, "took", time.Since(began))
+	c.m.o.Logger.Debug("compacted a log", "topic", l.Topic(), "partition", l.Partition(), "from", what.from, "to", res.To, "bytes_read", res.Read,
+		"bytes_written", res.Written, "records_dropped", res.Dropped, "segments_before", res.Before, "segments_after", res.After, "took", time.Since(began))
 	return nil
 }

@@ -22,6 +22,8 @@ var (
 	ErrFailed = errors.New("log failed")
 	// ErrClosed says that the log was closed or deleted before the call.
 	ErrClosed = errors.New("log is closed")
+	// ErrInterrupted says that the log was cut, closed or failed, or lost segments to retention, while it was compacted.
+	ErrInterrupted = errors.New("log changed while it was being compacted")
 	// ErrTopicID says that partition.metadata belongs to another topic of the same name.
 	ErrTopicID = errors.New("topic id differs from the log's")
 )

@@ -7,7 +7,7 @@ import (
 )
 
 // replace puts a cleaned segment, which is complete and durable, in the place of those that it was made of. done says whether
-// the files of s may have other names by now: then they are the log's. errInterrupted when the log isn't what it was.
+// the files of s may have other names by now: then they are the log's. ErrInterrupted when the log isn't what it was.
 //
 // Its files are called .cleaned up to here. Whatever moment a crash picks, the log is opened with the old segments or with
 // the new one (see finishSwaps):
@@ -39,7 +39,7 @@ func (l *Log) swap(old []*segment, s *segment, cuts int64) (gone []retired, done
 	at := segmentOf(segments, s.base)
 	end := at + len(old)
 	if at < 0 || l.cuts.Load() != cuts || end >= len(segments) || !slices.Equal(segments[at:end], old) {
-		return nil, false, errInterrupted
+		return nil, false, ErrInterrupted
 	}
 	if err := l.unretire(old); err != nil {
 		return nil, false, err
