@@ -18,7 +18,8 @@ import (
 // process is the program as a process of its own, on a directory that outlives it.
 type process struct {
 	*exec.Cmd
-	admin *kadm.Client
+	address string
+	admin   *kadm.Client
 }
 
 func startProcess(t *testing.T, program, dir string) *process {
@@ -29,8 +30,8 @@ func startProcess(t *testing.T, program, dir string) *process {
 	require.NoError(t, err)
 	require.NoError(t, p.Start())
 	t.Cleanup(func() { _ = p.Process.Kill() })
-	hostPort := address(t, out)
-	client, err := kgo.NewClient(kgo.SeedBrokers(hostPort))
+	p.address = address(t, out)
+	client, err := kgo.NewClient(kgo.SeedBrokers(p.address))
 	require.NoError(t, err)
 	p.admin = kadm.NewClient(client)
 	return p
@@ -134,4 +135,48 @@ func topicDirs(t *testing.T, dir string) (names []string) {
 		}
 	}
 	return names
+}
+
+// TestTopicsWithoutCoordination opens log directories without the file that says what is in them, as Apache Kafka leaves
+// them: topics, ids and records are there, and new records come behind the old ones.
+func TestTopicsWithoutCoordination(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "barnabas")
+	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var before kadm.TopicDetails
+	for round := range 2 {
+		p := startProcess(t, program, dir)
+		if round == 0 {
+			_, err = p.admin.CreateTopic(ctx, 2, 1, nil, "kept")
+			require.NoError(t, err)
+			before, err = p.admin.ListTopics(ctx, "kept")
+			require.NoError(t, err)
+		} else {
+			after, err := p.admin.ListTopics(ctx)
+			require.NoError(t, err)
+			require.Len(t, after, 1)
+			require.Equal(t, before["kept"].ID, after["kept"].ID)
+			require.Len(t, after["kept"].Partitions, 2)
+			require.Greater(t, after["kept"].Partitions[1].LeaderEpoch, before["kept"].Partitions[1].LeaderEpoch)
+			configs, err := p.admin.DescribeTopicConfigs(ctx, "kept")
+			require.NoError(t, err)
+			require.Len(t, configs, 1)
+			for _, c := range configs[0].Configs {
+				if c.Key == "retention.ms" {
+					require.Equal(t, "-1", c.MaybeValue(), "nobody said how long records are to be kept")
+				}
+			}
+		}
+		client, err := kgo.NewClient(kgo.SeedBrokers(p.address), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		require.NoError(t, err)
+		record := client.ProduceSync(ctx, &kgo.Record{Topic: "kept", Partition: 1, Value: []byte("value")})
+		require.NoError(t, record.FirstErr())
+		require.Equal(t, int64(round), record[0].Record.Offset)
+		client.Close()
+		p.end(t, syscall.SIGTERM)
+		require.NoError(t, os.Remove(filepath.Join(dir, "barnabas-coordination.jsonl")))
+	}
 }

@@ -98,6 +98,7 @@ func (b *Broker) Start(ctx context.Context) error {
 		b.listen,
 		b.register,
 		b.startController,
+		b.adopt,
 		b.serve,
 	} {
 		err := ctx.Err()

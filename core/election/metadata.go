@@ -71,7 +71,9 @@ type Metadata interface {
 	// ProducerIDs takes a block of producer ids for a broker. It carries no controller epoch: any broker may.
 	//
 	//  10.1  No id is ever given twice, to anybody. Ids are never negative. A block that isn't used is lost.
-	ProducerIDs(ctx context.Context, brokerID int32) (ProducerIDBlock, error)
+	//  10.2  The block begins at from or above, and so do all later ones. Callers give 0, but when they know of ids that were
+	//        given by a coordination whose records are lost. ErrInvalid for a negative one.
+	ProducerIDs(ctx context.Context, brokerID int32, from int64) (ProducerIDBlock, error)
 }
 
 // TopicID is a topic's 16-byte identity. It changes when a topic is deleted and created again. All zero is none.

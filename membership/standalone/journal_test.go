@@ -83,7 +83,7 @@ func history(t testing.TB) (content []byte, states []string) {
 	require.NoError(t, err)
 	_, err = md.RemoveTopics(t.Context(), epoch, []string{"a"})
 	require.NoError(t, err)
-	_, err = md.ProducerIDs(t.Context(), 1)
+	_, err = md.ProducerIDs(t.Context(), 1, 0)
 	require.NoError(t, err)
 	require.NoError(t, c.Stop(t.Context()))
 	content, err = os.ReadFile(path(dir))

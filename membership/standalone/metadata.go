@@ -239,13 +239,13 @@ func (m metadata) SetConfigs(ctx context.Context, epoch int32, configs []electio
 	return outcome(results, err)
 }
 
-func (m metadata) ProducerIDs(ctx context.Context, brokerID int32) (election.ProducerIDBlock, error) {
-	if brokerID < 0 {
-		return election.ProducerIDBlock{}, fmt.Errorf("standalone: %w: broker id %d", election.ErrInvalid, brokerID)
+func (m metadata) ProducerIDs(ctx context.Context, brokerID int32, from int64) (election.ProducerIDBlock, error) {
+	if brokerID < 0 || from < 0 {
+		return election.ProducerIDBlock{}, fmt.Errorf("standalone: %w: producer ids from %d for broker %d", election.ErrInvalid, from, brokerID)
 	}
 	var block election.ProducerIDBlock
 	err := m.c.write(ctx, func() ([]op, error) {
-		first := m.c.state.NextProducerID
+		first := max(from, m.c.state.NextProducerID)
 		if first > 1<<63-1-producerIDs {
 			return nil, fmt.Errorf("standalone: %w: no producer ids are left", election.ErrUnavailable)
 		}

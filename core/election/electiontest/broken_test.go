@@ -168,7 +168,7 @@ func (b sharing) Topics(ctx context.Context, names ...string) (all []election.To
 	return all, err
 }
 
-func (b sameBlocks) ProducerIDs(context.Context, int32) (election.ProducerIDBlock, error) {
+func (b sameBlocks) ProducerIDs(context.Context, int32, int64) (election.ProducerIDBlock, error) {
 	return election.ProducerIDBlock{First: 0, Count: 1000}, nil
 }
 

@@ -351,7 +351,7 @@ func checkProducerIDs(t TB, s *Subject) {
 		answers := make(chan answer, 4)
 		for i := range int32(4) {
 			go func() {
-				block, err := c.Metadata().ProducerIDs(s.ctx, i)
+				block, err := c.Metadata().ProducerIDs(s.ctx, i, 0)
 				answers <- answer{block, err}
 			}()
 		}
@@ -367,4 +367,14 @@ func checkProducerIDs(t TB, s *Subject) {
 		}
 		c = s.again(c)
 	}
+	// 10.2
+	for _, from := range []int64{1 << 40, 5, 0} {
+		block, err := c.Metadata().ProducerIDs(s.ctx, 1, from)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, block.First, int64(1<<40))
+		require.False(t, given[block.First])
+		given[block.First] = true
+	}
+	_, err := c.Metadata().ProducerIDs(s.ctx, 1, -1)
+	require.ErrorIs(t, err, election.ErrInvalid)
 }

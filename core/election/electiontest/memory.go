@@ -564,11 +564,12 @@ func (s memoryMetadata) SetConfigs(ctx context.Context, epoch int32, configs []e
 	})
 }
 
-func (s memoryMetadata) ProducerIDs(ctx context.Context, id int32) (block election.ProducerIDBlock, err error) {
+func (s memoryMetadata) ProducerIDs(ctx context.Context, id int32, from int64) (block election.ProducerIDBlock, err error) {
 	err = s.c.do(ctx, func(m *Memory) error {
-		if id < 0 {
+		if id < 0 || from < 0 {
 			return election.ErrInvalid
 		}
+		m.producerID = max(m.producerID, from)
 		block = election.ProducerIDBlock{First: m.producerID, Count: 1000}
 		m.producerID += 1000
 		return nil

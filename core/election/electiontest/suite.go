@@ -252,7 +252,7 @@ func checkContexts(t TB, s *Subject) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = c.Metadata().CreateTopics(ended, term.Epoch(), []election.NewTopic{newTopic("a", 1, 1)})
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = c.Metadata().ProducerIDs(ended, 1)
+	_, err = c.Metadata().ProducerIDs(ended, 1, 0)
 	require.ErrorIs(t, err, context.Canceled)
 
 	w, err := c.Metadata().Watch(s.ctx)

@@ -57,7 +57,7 @@ func idOf(n byte) [16]byte { return [16]byte{15: n} }
 
 type someIDs struct{}
 
-func (someIDs) ProducerIDs(context.Context, int32) (election.ProducerIDBlock, error) {
+func (someIDs) ProducerIDs(context.Context, int32, int64) (election.ProducerIDBlock, error) {
 	return election.ProducerIDBlock{First: 4000, Count: 1000}, nil
 }
 

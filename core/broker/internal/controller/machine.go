@@ -88,6 +88,7 @@ type Machine struct {
 	fresh   map[int32]bool  // brokers that were told nothing yet
 	untold  bool            // the list of living brokers changed
 	writing int             // writes whose answers are still to come
+	epochs  map[tp]int32    // leader epochs to begin with, of partitions that were adopted
 }
 
 // NewMachine makes a machine that knows nothing. Its first event is Loaded.
@@ -132,6 +133,8 @@ func (m *Machine) react(ev Event) (effects []Effect) {
 		m.topicsChanged(ev)
 	case *CreateTopics:
 		effects = m.createTopics(ev)
+	case *AdoptTopics:
+		effects = m.adoptTopics(ev)
 	case *CreatePartitions:
 		effects = m.createPartitions(ev)
 	case *DeleteTopics:

@@ -66,7 +66,9 @@ func (m *Machine) settle() []Effect {
 func (m *Machine) decide(k tp, p *partition) (election.PartitionState, bool) {
 	alive := m.usable(p)
 	if p.state == nil {
-		return firstState(p.assignment, alive)
+		first, ok := firstState(p.assignment, alive)
+		first.LeaderEpoch = m.epochs[k]
+		return first, ok
 	}
 	unclean := m.rules.Unclean(k.topic)
 	next, changed := repaired(*p.state, p.assignment, alive, unclean)
@@ -94,7 +96,7 @@ func subset(of, set []int32) bool {
 func (w *WriteStates) add(controllerEpoch int32, k tp, now *election.PartitionState, next election.PartitionState, y why) {
 	next.ControllerEpoch = controllerEpoch
 	if now == nil {
-		next.LeaderEpoch, next.PartitionEpoch = 0, -1
+		next.PartitionEpoch = -1
 	} else {
 		next.LeaderEpoch, next.PartitionEpoch = now.LeaderEpoch+1, now.PartitionEpoch
 	}

@@ -13,7 +13,7 @@ import (
 
 // Blocks gives a broker a block of ids that nobody had before; election.Metadata does.
 type Blocks interface {
-	ProducerIDs(ctx context.Context, brokerID int32) (election.ProducerIDBlock, error)
+	ProducerIDs(ctx context.Context, brokerID int32, from int64) (election.ProducerIDBlock, error)
 }
 
 // IDs gives one id after another. Any goroutine may use it.
@@ -34,7 +34,7 @@ func (i *IDs) Next(ctx context.Context) (int64, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.next >= i.until {
-		b, err := i.blocks.ProducerIDs(ctx, i.broker)
+		b, err := i.blocks.ProducerIDs(ctx, i.broker, 0)
 		if err != nil {
 			return 0, fmt.Errorf("take a block of producer ids: %w", err)
 		}

@@ -17,7 +17,7 @@ type blocks struct {
 	err  error
 }
 
-func (b *blocks) ProducerIDs(context.Context, int32) (election.ProducerIDBlock, error) {
+func (b *blocks) ProducerIDs(context.Context, int32, int64) (election.ProducerIDBlock, error) {
 	if b.err != nil {
 		return election.ProducerIDBlock{}, b.err
 	}
