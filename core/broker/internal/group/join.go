@@ -260,7 +260,6 @@ func (g *Group) staticStored(w Write, err error) {
 	}
 	a := g.joined(m)
 	g.touch(m)
-	g.subscribed = g.subscriptions() // it may read other topics now
 	switch {
 	case err != nil:
 		g.answerJoin(m, JoinAnswer{Err: writeError(err), Generation: g.generation, ProtocolType: g.protocolType,
@@ -276,6 +275,7 @@ func (g *Group) staticStored(w Write, err error) {
 		a.Members, a.Leader = nil, w.leader
 	}
 	g.answerJoin(m, a)
+	g.subscribed = g.subscriptions() // it may read other topics now
 }
 
 // joined is the answer for a member of the generation at hand.

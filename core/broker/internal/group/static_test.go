@@ -157,6 +157,28 @@ func TestInstanceOfAnother(t *testing.T) {
 	require.Equal(t, ErrUnknown, pending.tryJoin().Err, "such an id is no static member's")
 }
 
+// TestStaticRestartReadsOtherTopics: what the group reads is known anew, without a rebalance.
+func TestStaticRestartReadsOtherTopics(t *testing.T) {
+	s := newSim(t)
+	m := s.static("i1")
+	require.NoError(t, m.begin().Err)
+	require.NoError(t, m.trySync(m).Err)
+	s.hold = true
+	again := m.restart()
+	again.protos = subscribe("range", "u")
+	require.Nil(t, again.tryJoin())
+	s.store(offsets.ErrUnavailable)
+	refused, err := s.deleteOffsets("t", "u")
+	require.NoError(t, err)
+	require.Equal(t, map[TopicPartition]bool{{"t", 0}: true}, refused, "it wasn't stored")
+	require.Nil(t, again.tryJoin())
+	s.store(nil)
+	require.NoError(t, again.joinAnswer().Err)
+	refused, err = s.deleteOffsets("t", "u")
+	require.NoError(t, err)
+	require.Equal(t, map[TopicPartition]bool{{"u", 0}: true}, refused)
+}
+
 // TestStaticRestartWhileWaiting: whoever waits under the old id is fenced, not sent back to try again.
 func TestStaticRestartWhileWaiting(t *testing.T) {
 	s, leader, follower := staticPair(t)
