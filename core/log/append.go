@@ -41,7 +41,7 @@ type AppendInfo struct {
 // read; it survives the death of the process, but not of the machine (see AppendInfo.Flush). Either all of it is appended or,
 // with an error, nothing.
 //
-// Errors: those of record.Validator, ErrRecordListTooLarge, ErrStaleEpoch, those of package producers, ErrFailed, ErrClosed.
+// Errors: those of record.Validator, ErrStaleEpoch, those of package producers, ErrFailed, ErrClosed.
 func (l *Log) AppendLeader(a LeaderAppend) (AppendInfo, error) {
 	none := AppendInfo{BaseOffset: -1, LastOffset: -1, MaxTimestamp: record.NoTimestamp, LogAppendTime: record.NoTimestamp, StartOffset: l.start.Load()}
 	if err := l.Err(); err != nil {
@@ -65,9 +65,6 @@ func (l *Log) AppendLeader(a LeaderAppend) (AppendInfo, error) {
 		return none, err
 	}
 	h := res.Header
-	if int64(len(res.Batch)) > cfg.segmentBytes() {
-		return none, fmt.Errorf("%w: %d bytes, a segment has %d", ErrRecordListTooLarge, len(res.Batch), cfg.segmentBytes())
-	}
 	var marker *record.EndTxnMarker
 	if h.Attributes.Control() {
 		if marker, err = l.marker(res.Batch, h); err != nil {

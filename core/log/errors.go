@@ -7,8 +7,6 @@ import "errors"
 var (
 	// ErrOffsetOutOfRange says that an offset lies below the log's start or above its end.
 	ErrOffsetOutOfRange = errors.New("offset out of range")
-	// ErrRecordListTooLarge says that what was to be appended is larger than a segment may be. Nothing was appended.
-	ErrRecordListTooLarge = errors.New("batches larger than a segment")
 	// ErrUnexpectedOffset says that a follower was given batches that do not start at its end, or do not rise. Nothing of
 	// the offending batch or what follows it was appended.
 	ErrUnexpectedOffset = errors.New("batches do not continue the log")

@@ -272,7 +272,7 @@ func (m *Manager) openAll(ctx context.Context) error {
 			}
 			m.add(j.dir, j.tp, l)
 			n, elapsed := done.Add(1), time.Since(began)
-			if last := reported.Load(); elapsed.Milliseconds()-last > 5000 && reported.CompareAndSwap(last, elapsed.Milliseconds()) {
+			if last := reported.Load(); elapsed.Milliseconds()-last > progressEvery.Milliseconds() && reported.CompareAndSwap(last, elapsed.Milliseconds()) {
 				m.o.Logger.Info("opening logs", "done", n, "of", len(jobs), "elapsed", elapsed.Round(time.Second))
 			}
 			return nil
@@ -284,7 +284,7 @@ func (m *Manager) openAll(ctx context.Context) error {
 	if err := ctx.Err(); err != nil && len(jobs) > int(done.Load()) {
 		return err
 	}
-	if elapsed := time.Since(began); elapsed > 5*time.Second {
+	if elapsed := time.Since(began); elapsed > progressEvery {
 		m.o.Logger.Info("opened all logs", "logs", len(jobs), "elapsed", elapsed.Round(time.Millisecond))
 	}
 	return nil

@@ -31,9 +31,11 @@ func (l *Log) SetTopicID(id [16]byte) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(l.Dir(), metadataFile), formatMetadata(id), true); err != nil {
+	// Its place in the directory is durable with the first sync of the log: without records an id is of no use.
+	if err := replaceFile(filepath.Join(l.Dir(), metadataFile), formatMetadata(id), false); err != nil {
 		return l.fail(err)
 	}
+	l.newFiles = true
 	l.topicID.Store(&id)
 	return nil
 }

@@ -384,6 +384,9 @@ func (l *Log) unseal() error {
 	return err
 }
 
+// progressEvery is how often something that takes long says how far it is.
+const progressEvery = 5 * time.Second
+
 // checkSegment scans one segment and makes its indexes anew. end is where its good bytes end, why what was found there.
 func (l *Log) checkSegment(ctx context.Context, s *segment, limit int64, cfg *Config) (end int64, why, err error) {
 	if err := errors.Join(s.offsets.reset(), s.times.reset(), s.txns.replace(nil)); err != nil {
@@ -392,11 +395,16 @@ func (l *Log) checkSegment(ctx context.Context, s *segment, limit int64, cfg *Co
 	s.maxTimestamp, s.maxOffset, s.sinceIndex, s.settled = -1, s.base, 0, true
 	next := s.base
 	since := 0
+	said := time.Now()
 	end, why, err = s.scan(0, s.base, limit, func(pos int64, b record.Batch) error {
-		if since += len(b); since > 64<<20 {
+		if since += len(b); since > 16<<20 {
 			since = 0
 			if err := ctx.Err(); err != nil {
 				return err
+			}
+			if time.Since(said) > progressEvery {
+				said = time.Now()
+				l.o.Logger.Info("checking a log after an unclean stop", "topic", l.o.Topic, "partition", l.o.Partition, "segment", s.base, "position", pos, "of", s.data.Size())
 			}
 		}
 		h := b.Header()

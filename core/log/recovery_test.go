@@ -36,8 +36,11 @@ func TestTornAtEveryByte(t *testing.T) {
 		requireValues(t, l, 0, end, 10)
 		require.Equal(t, size+cut/one*one, l.Size())
 		fill(t, l, 1, 2, 10)
-		l = reopen(t, l)
 		requireValues(t, l, 0, end+2, 10)
+		if cut%16 == 0 {
+			l = reopen(t, l)
+			requireValues(t, l, 0, end+2, 10)
+		}
 		l.release(false)
 	}
 }

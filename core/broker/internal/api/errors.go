@@ -71,7 +71,6 @@ func codes() []struct {
 		{partition.ErrPolicy, kerr.PolicyViolation},
 
 		{log.ErrOffsetOutOfRange, kerr.OffsetOutOfRange},
-		{log.ErrRecordListTooLarge, kerr.RecordListTooLarge},
 		{log.ErrStaleEpoch, kerr.NotLeaderForPartition},
 		{log.ErrClosed, kerr.NotLeaderForPartition},
 		{log.ErrFailed, kerr.KafkaStorageError},

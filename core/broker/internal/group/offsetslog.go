@@ -158,7 +158,7 @@ func logError(err error) error {
 	case errors.Is(err, partition.ErrUnknownPartition), errors.Is(err, partition.ErrNotEnoughReplicas),
 		errors.Is(err, partition.ErrNotEnoughReplicasAfterAppend):
 		kind = offsets.ErrUnavailable
-	case errors.Is(err, record.ErrTooLarge), errors.Is(err, record.ErrLargerThanSegment), errors.Is(err, log.ErrRecordListTooLarge):
+	case errors.Is(err, record.ErrTooLarge), errors.Is(err, record.ErrLargerThanSegment):
 		kind = offsets.ErrTooLarge
 	default:
 		return err
