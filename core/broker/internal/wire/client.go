@@ -69,7 +69,11 @@ func (c *Client) Do(ctx context.Context, req kmsg.Request) (kmsg.Response, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() {
+		if c.conn.SetDeadline(time.Unix(1, 0)) != nil { // it is closed already
+			return
+		}
+	})
 	resp, err := c.exchange(req)
 	if !stop() || err != nil {
 		// The deadline has been or is being set, so the connection is of no use any more.
