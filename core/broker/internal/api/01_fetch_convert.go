@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"runtime/debug"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -57,14 +56,11 @@ func (x *fetchCall) cannotConvert(res *fetchResult, err error) {
 
 // convert writes the records of a view in an older message format.
 func (x *fetchCall) convert(v storage.View, magic int8, offset int64) ([]byte, error) {
-	// The view may be a map of a file that somebody else cuts: reading it must not kill the process. The panic it gives instead
-	// closes the connection.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	b, err := v.Bytes(x.scratch)
 	if err != nil {
 		return nil, err
 	}
-	if v.Mapped() == nil && cap(b) <= 1<<20 {
+	if cap(b) <= 1<<20 {
 		x.scratch = b[:0]
 	}
 	converted, err := record.DownConvert(nil, b, magic, offset, x.h.Codecs, record.DefaultPayloadLimit)
