@@ -65,8 +65,10 @@ func (g *Group) join(t Ticket, r Join) {
 	switch {
 	case g.state == Dead:
 		refuse(r.MemberID, ErrUnavailable)
-	case !g.hasRoomFor(r.MemberID):
-		g.refuseForSize(r)
+	case !g.hasRoomFor(r):
+		if m := g.byID[r.MemberID]; m != nil { // it came too late, and others have its place
+			g.drop(m)
+		}
 		refuse("", ErrMaxSize)
 	case !g.supports(r.ProtocolType, r.Protocols):
 		refuse(r.MemberID, ErrInconsistentProtocol)
@@ -98,9 +100,12 @@ func (g *Group) join(t Ticket, r Join) {
 }
 
 // hasRoomFor says whether the member may be part of the next generation: while a rebalance collects members, the first
-// to come are in.
-func (g *Group) hasRoomFor(id string) bool {
-	m := g.byID[id]
+// to come are in. A static member that starts again takes its own place.
+func (g *Group) hasRoomFor(r Join) bool {
+	m := g.byID[r.MemberID]
+	if r.MemberID == "" && r.InstanceID != nil {
+		m = g.byID[g.instances[*r.InstanceID]]
+	}
 	switch g.state {
 	case PreparingRebalance:
 		return m != nil && m.join != 0 || g.joining < g.cfg.MaxSize
@@ -108,17 +113,6 @@ func (g *Group) hasRoomFor(id string) bool {
 		return m != nil || len(g.members) < g.cfg.MaxSize
 	}
 	return true
-}
-
-// refuseForSize forgets the member that found no room.
-func (g *Group) refuseForSize(r Join) {
-	m := g.byID[r.MemberID]
-	if m == nil && r.InstanceID != nil && r.MemberID != "" {
-		m = g.byID[g.instances[*r.InstanceID]]
-	}
-	if m != nil {
-		g.drop(m)
-	}
 }
 
 // supports says whether a member with these protocols fits in with all others.

@@ -114,6 +114,15 @@ func TestStaticRestartOvertaken(t *testing.T) {
 	require.Equal(t, CompletingRebalance, s.g.State())
 }
 
+func TestStaticRestartInAFullGroup(t *testing.T) {
+	s, leader, _ := staticPair(t)
+	s.cfg.MaxSize = 2
+	require.Equal(t, ErrMaxSize, s.static("i2").tryJoin().Err)
+	require.Equal(t, ErrMaxSize, s.client().tryJoin().Err)
+	require.NoError(t, leader.restart().tryJoin().Err, "it has its place")
+	require.Len(t, s.g.members, 2)
+}
+
 func TestStaticMembersStay(t *testing.T) {
 	s, leader, follower := staticPair(t)
 	leader.session, leader.rebal = 10*time.Minute, time.Minute
