@@ -82,13 +82,14 @@ type Machine struct {
 	ids      map[election.TopicID]*topic
 	unified  map[string]string // names as metrics write them
 
-	dirty   map[tp]struct{} // to be decided about
-	bump    map[tp]struct{} // to get a new leader epoch even if nothing else changes
-	changed map[tp]news     // to be told
-	fresh   map[int32]bool  // brokers that were told nothing yet
-	untold  bool            // the list of living brokers changed
-	writing int             // writes whose answers are still to come
-	epochs  map[tp]int32    // leader epochs to begin with, of partitions that were adopted
+	dirty   map[tp]struct{}   // to be decided about
+	bump    map[tp]struct{}   // to get a new leader epoch even if nothing else changes
+	changed map[tp]news       // to be told
+	fresh   map[int32]bool    // brokers that were told nothing yet
+	untold  bool              // the list of living brokers changed
+	writing int               // writes whose answers are still to come
+	epochs  map[tp]int32      // leader epochs to begin with, of partitions that were adopted
+	later   []election.Broker // who is alive, when it has been dealt with that some of them were gone
 }
 
 // NewMachine makes a machine that knows nothing. Its first event is Loaded.
@@ -105,6 +106,12 @@ func (m *Machine) Handle(ev Event) []Effect {
 	if len(effects) == 0 && m.writing == 0 {
 		// What an event leads to is decided when its writes are done: brokers are told what holds, not what is about to.
 		effects = m.settle()
+		for m.later != nil && !slices.ContainsFunc(effects, isWrite) {
+			now := m.later
+			m.later = nil
+			m.brokersChanged(now)
+			effects = append(effects, m.settle()...)
+		}
 	}
 	for _, e := range effects {
 		if isWrite(e) {
@@ -128,7 +135,7 @@ func (m *Machine) react(ev Event) (effects []Effect) {
 	case Loaded:
 		m.load(ev)
 	case BrokersChanged:
-		m.brokersChanged(ev.Brokers)
+		m.brokersSeen(ev.Brokers)
 	case TopicsChanged:
 		m.topicsChanged(ev)
 	case *CreateTopics:
@@ -176,7 +183,7 @@ func (m *Machine) load(ev Loaded) {
 	m.brokers, m.stopping = map[int32]election.Broker{}, map[int32]bool{}
 	m.topics, m.ids, m.unified = map[string]*topic{}, map[election.TopicID]*topic{}, map[string]string{}
 	m.dirty, m.bump, m.changed = map[tp]struct{}{}, map[tp]struct{}{}, map[tp]news{}
-	m.fresh, m.untold, m.writing = map[int32]bool{}, true, 0
+	m.fresh, m.untold, m.writing, m.later = map[int32]bool{}, true, 0, nil
 	for _, b := range ev.Brokers {
 		m.brokers[b.ID] = b
 		m.fresh[b.ID] = true
@@ -218,20 +225,32 @@ func (m *Machine) usable(p *partition) live {
 	}
 }
 
+// brokersSeen takes in who is alive. A broker that is registered anew since nobody looked was gone: what its log lost by that
+// nobody knows, so it is first taken for dead, and doesn't stay leader and in sync as if nothing had happened.
+func (m *Machine) brokersSeen(now []election.Broker) {
+	staying := slices.DeleteFunc(slices.Clone(now), func(b election.Broker) bool {
+		old, was := m.brokers[b.ID]
+		return was && old.Epoch != b.Epoch
+	})
+	if len(staying) < len(now) {
+		m.later = now
+	}
+	m.brokersChanged(staying)
+}
+
 func (m *Machine) brokersChanged(now []election.Broker) {
 	before := m.brokers
 	m.brokers = map[int32]election.Broker{}
 	for _, b := range now {
 		m.brokers[b.ID] = b
 	}
-	moved := map[int32]bool{} // who came, went, or came back so quickly that nobody saw it go
+	moved := map[int32]bool{} // who came or went
 	for id, b := range m.brokers {
 		old, was := before[id]
-		if !was || old.Epoch != b.Epoch {
+		if !was {
 			moved[id], m.fresh[id] = true, true
-			delete(m.stopping, id)
 		}
-		if !was || old.Epoch != b.Epoch || old.Rack != b.Rack || !slices.Equal(old.Endpoints, b.Endpoints) {
+		if !was || old.Rack != b.Rack || !slices.Equal(old.Endpoints, b.Endpoints) {
 			m.untold = true
 		}
 	}

@@ -184,3 +184,21 @@ func TestReassignment(t *testing.T) {
 	s.run(same)
 	require.ErrorIs(t, same.Results[0], kerr.InvalidReplicationFactor)
 }
+
+// TestBounce has a broker gone and back before the controller looks: it isn't what it was.
+func TestBounce(t *testing.T) {
+	s := newSim(t, 0, 1)
+	s.create("both", []int32{0, 1})
+	s.create("alone", []int32{0})
+	session := s.session
+	s.session = nil // nobody looks
+	s.down(0)
+	s.up(0)
+	s.session = session
+	s.tellBrokers()
+	s.check()
+	require.Equal(t, int32(1), s.state("both", 0).Leader)
+	require.Equal(t, []int32{1}, s.state("both", 0).ISR, "it has to catch up first")
+	require.Equal(t, int32(0), s.state("alone", 0).Leader, "nobody else has it")
+	require.Equal(t, int32(2), s.state("alone", 0).LeaderEpoch)
+}
