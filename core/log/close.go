@@ -96,6 +96,11 @@ func (l *Log) finish(s *segment) error {
 			return err
 		}
 	}
+	if l.newDir {
+		if err := syncPath(filepath.Dir(l.Dir())); err != nil {
+			return err
+		}
+	}
 	if end > l.recovery.Load() {
 		l.recovery.Store(end)
 		l.tell(Events.RecoveryPointMoved)

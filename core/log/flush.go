@@ -2,7 +2,9 @@ package log
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
@@ -59,8 +61,8 @@ func (l *Log) sync() error {
 			segments = append(segments, s)
 		}
 	}
-	snapshots, newFiles, epochs := l.unsynced, l.newFiles, l.epochs.dirty
-	l.unsynced, l.newFiles, l.epochs.dirty = nil, false, false
+	small, newFiles, newDir, epochs := l.unsynced, l.newFiles, l.newDir, l.epochs.dirty
+	l.unsynced, l.newFiles, l.newDir, l.epochs.dirty = nil, false, false, false
 	l.mu.Unlock()
 
 	err := func() error {
@@ -69,7 +71,7 @@ func (l *Log) sync() error {
 				return fmt.Errorf("sync segment %d: %w", s.base, err)
 			}
 		}
-		for _, path := range snapshots {
+		for _, path := range small {
 			if err := syncFile(path); err != nil && !isNotExist(err) {
 				return err
 			}
@@ -79,10 +81,14 @@ func (l *Log) sync() error {
 				return err
 			}
 		}
+		var err error
 		if newFiles {
-			return syncPath(l.Dir())
+			err = syncPath(l.Dir())
 		}
-		return nil
+		if newDir {
+			err = errors.Join(err, syncPath(filepath.Dir(l.Dir())))
+		}
+		return err
 	}()
 
 	l.mu.Lock()

@@ -77,6 +77,22 @@ func TestTopicID(t *testing.T) {
 	got, ok := l.TopicID()
 	require.True(t, ok)
 	require.Equal(t, id, got)
+	// Torn by a crash before anything was synced: the cluster sets it again. With anything to lose it is an error.
+	path := filepath.Join(l.Dir(), metadataFile)
+	require.NoError(t, os.WriteFile(path, nil, 0o644))
+	l = crash(t, l)
+	_, ok = l.TopicID()
+	require.False(t, ok)
+	require.NoError(t, l.SetTopicID(id))
+	fill(t, l, 1, 1, 10)
+	require.NoError(t, l.Close(t.Context()))
+	require.NoError(t, os.WriteFile(path, nil, 0o644))
+	for _, clean := range []bool{true, false} {
+		o := l.o
+		o.CleanShutdown, o.RecoveryPoint = clean, 1
+		_, err := Open(t.Context(), o)
+		require.ErrorIs(t, err, ErrCorrupt)
+	}
 	for _, bad := range []string{"", "version: 0", "version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", "version: 0\ntopic_id: short", "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAAAA",
 		"version: 0\ntopic: AAAAAAAAAAAAAAAAAAAAAA", "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\nmore", strings.Repeat("x", 1<<16)} {
 		_, err := parseMetadata([]byte(bad))

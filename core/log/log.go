@@ -94,8 +94,9 @@ type Log struct {
 	epochs    *epochs
 	producers *producers.Table
 	snapshots []int64  // offsets of the snapshot files, rising
-	unsynced  []string // snapshot files that may not be on the device
-	newFiles  bool     // the directory may not be on the device
+	unsynced  []string // small files that may not be on the device
+	newFiles  bool     // the directory may not be on the device …
+	newDir    bool     // … nor its own name
 	retired   []retired
 
 	flushMu  sync.Mutex

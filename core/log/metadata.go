@@ -31,10 +31,17 @@ func (l *Log) SetTopicID(id [16]byte) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	// Its place in the directory is durable with the first sync of the log: without records an id is of no use.
-	if err := replaceFile(filepath.Join(l.Dir(), metadataFile), formatMetadata(id), false); err != nil {
+	// It is durable with the first sync of the log: without records an id is of no use, and a topic of a thousand partitions
+	// would wait for as many syncs.
+	path := filepath.Join(l.Dir(), metadataFile)
+	err := os.WriteFile(path+tmpSuffix, formatMetadata(id), 0o644)
+	if err == nil {
+		err = os.Rename(path+tmpSuffix, path)
+	}
+	if err != nil {
 		return l.fail(err)
 	}
+	l.unsynced = append(l.unsynced, path)
 	l.newFiles = true
 	l.topicID.Store(&id)
 	return nil
@@ -47,6 +54,9 @@ func (l *Log) readTopicID() error {
 		return err
 	}
 	id, err := parseMetadata(b)
+	if err != nil && l.o.RecoveryPoint == 0 && !l.o.CleanShutdown {
+		return nil // the crash came before it was synced, and so before any record was
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w (if the topic's id is known from elsewhere, remove the file: it is written again)", path, err)
 	}

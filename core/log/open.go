@@ -66,6 +66,9 @@ func (l *Log) load(ctx context.Context) error {
 			return err
 		}
 	}
+	if _, ok := l.TopicID(); f.metadata && !ok {
+		l.o.Logger.Warn("the topic's id was not written out before a crash; it is to be set again", "topic", l.o.Topic, "partition", l.o.Partition)
+	}
 	path := filepath.Join(l.o.Dir, epochFile)
 	l.epochs = &epochs{path: path}
 	epochsLost := false
@@ -108,7 +111,7 @@ func (l *Log) list() (found, error) {
 		if err := os.MkdirAll(l.o.Dir, 0o755); err != nil {
 			return f, err
 		}
-		l.newFiles = true
+		l.newFiles, l.newDir = true, true
 		return f, nil
 	}
 	if err != nil {
