@@ -385,6 +385,9 @@ func (m *Manager) GetOrCreate(ctx context.Context, tp TopicPartition) (*Log, err
 	o := m.options(best, tp)
 	o.CleanShutdown = true
 	l, err := Open(ctx, o)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
 	if err != nil {
 		best.failed(err)
 		return nil, fmt.Errorf("%w: %w", ErrOffline, err)
