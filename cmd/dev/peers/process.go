@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -119,12 +121,18 @@ func (p *Peer) Kill() {
 	<-p.done
 }
 
-// FreePort is a TCP port of 127.0.0.1 that nobody listens on at the moment.
+// FreePort is a TCP port of 127.0.0.1 that nobody listens on at the moment. It lies below the ports that systems give to
+// outgoing connections, so that a broker that is started again finds it free again.
 func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	const lowest, beyond, tries = 10_000, 32_768, 100
+	var last error
+	for range tries {
+		port := lowest + rand.IntN(beyond-lowest)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, l.Close()
+		}
+		last = err
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, fmt.Errorf("no free port: %w", last)
 }

@@ -5,13 +5,6 @@ package target
 import (
 	"context"
 	"fmt"
-	"maps"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
@@ -89,40 +82,12 @@ func (o Opener) barnabas(ctx context.Context, storage string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := startBarnabas(ctx, bin, dir, storage)
+	p, err := StartBarnabas(ctx, bin, Options{Dir: dir, Storage: storage})
 	if err != nil {
 		cleanup()
 		return nil, err
 	}
 	return &Target{Name: strings.TrimSpace("barnabas " + storage), Addr: p.Addr, Data: p.Data, peer: p, cleanup: cleanup}, nil
-}
-
-func startBarnabas(ctx context.Context, bin, dir, storage string) (*peers.Peer, error) {
-	port, err := peers.FreePort()
-	if err != nil {
-		return nil, err
-	}
-	data := filepath.Join(dir, "data")
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	conf := filepath.Join(dir, "barnabas.yaml")
-	if err := os.WriteFile(conf, []byte(barnabasYAML(addr, data, storage)), 0o644); err != nil {
-		return nil, err
-	}
-	return peers.Start(ctx, exec.Command(bin, "serve", "-c", conf), addr, data)
-}
-
-// barnabasYAML is the configuration of a broker on one machine.
-func barnabasYAML(addr, data, storage string) string {
-	var y strings.Builder
-	fmt.Fprintf(&y, "broker:\n  broker.id: 1\n  listeners: PLAINTEXT://%s\n  log.dirs: %s\n", addr, data)
-	p := properties()
-	for _, k := range slices.Sorted(maps.Keys(p)) {
-		fmt.Fprintf(&y, "  %s: %s\n", k, p[k])
-	}
-	if storage != "" {
-		fmt.Fprintf(&y, "storage: %s\n", storage)
-	}
-	return y.String()
 }
 
 // Owned says whether the broker was started here and so may be stopped.

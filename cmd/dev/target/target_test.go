@@ -20,13 +20,15 @@ func TestOpenTakesAnAddressAsItIs(t *testing.T) {
 }
 
 func TestBarnabasYAML(t *testing.T) {
+	o := Options{Dir: "/dir", Addr: "127.0.0.1:1", Storage: "sendfile", Properties: map[string]string{"offsets.topic.num.partitions": "7"}}
 	require.Equal(t, `broker:
   broker.id: 1
-  listeners: PLAINTEXT://127.0.0.1:1
-  log.dirs: /data
   group.initial.rebalance.delay.ms: 0
-  offsets.topic.num.partitions: 5
+  listeners: PLAINTEXT://127.0.0.1:1
+  log.dirs: /dir/data
+  offsets.topic.num.partitions: 7
 storage: sendfile
-`, barnabasYAML("127.0.0.1:1", "/data", "sendfile"))
-	require.NotContains(t, barnabasYAML("127.0.0.1:1", "/data", ""), "storage", "the default is the broker's affair")
+`, o.yaml())
+	o.Storage = ""
+	require.NotContains(t, o.yaml(), "storage", "the default is the broker's affair")
 }
