@@ -225,11 +225,11 @@ func (m *Manager) load(s *shard) {
 			return
 		}
 		began := time.Now()
-		r := restorer{groups: map[string]*restored{}}
+		r := newRestorer()
 		err := m.store.Load(s.ctx, s.id, s.epoch, r.apply)
 		<-m.loads
 		if err == nil {
-			m.open(s, &r)
+			m.open(s, r)
 			m.log.Log(s.ctx, levelOf(len(r.groups)), "loaded groups", "shard", s.id, "epoch", s.epoch, "groups", len(r.groups), "took", time.Since(began).Round(time.Millisecond))
 			return
 		}

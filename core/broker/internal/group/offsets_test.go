@@ -194,7 +194,7 @@ func TestDropTopic(t *testing.T) {
 
 // reload makes the group anew from what was stored.
 func (s *sim) reload(extra ...offsets.Event) {
-	r := restorer{groups: map[string]*restored{}}
+	r := newRestorer()
 	for _, e := range s.stored {
 		require.NoError(s, r.apply(offsets.Event{Entry: e, Producer: offsets.None}))
 	}

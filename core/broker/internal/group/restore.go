@@ -9,6 +9,11 @@ import (
 // restorer builds groups from what a store has.
 type restorer struct {
 	groups map[string]*restored
+	open   map[int64]map[*restored]struct{} // by producer: the groups that its open transaction commits to
+}
+
+func newRestorer() *restorer {
+	return &restorer{groups: map[string]*restored{}, open: map[int64]map[*restored]struct{}{}}
 }
 
 // restored is a group as its records tell, in the order of the log.
@@ -31,7 +36,7 @@ func (r *restorer) of(group string) *restored {
 func (r *restorer) apply(e offsets.Event) error {
 	switch {
 	case e.Ended != offsets.NotEnded:
-		for _, g := range r.groups {
+		for g := range r.open[e.Producer] {
 			for tp, o := range g.txn[e.Producer] {
 				if e.Ended == offsets.Committed {
 					g.set(tp, o)
@@ -39,6 +44,7 @@ func (r *restorer) apply(e offsets.Event) error {
 			}
 			delete(g.txn, e.Producer)
 		}
+		delete(r.open, e.Producer)
 	case e.Entry.Kind == offsets.KindGroup:
 		r.of(e.Entry.Group).meta = e.Entry.Meta
 	case e.Producer != offsets.None:
@@ -49,6 +55,10 @@ func (r *restorer) apply(e offsets.Event) error {
 		if g.txn[e.Producer] == nil {
 			g.txn[e.Producer] = map[TopicPartition]*offsets.Offset{}
 		}
+		if r.open[e.Producer] == nil {
+			r.open[e.Producer] = map[*restored]struct{}{}
+		}
+		r.open[e.Producer][g] = struct{}{}
 		g.txn[e.Producer][partitionOf(e.Entry.Key)] = e.Entry.Offset
 	default:
 		r.of(e.Entry.Group).set(partitionOf(e.Entry.Key), e.Entry.Offset)
