@@ -211,7 +211,11 @@ func (l *Log) openSegments(f found) error {
 	}
 	for i, s := range segments[:len(segments)-1] {
 		s.next.Store(segments[i+1].base)
-		s.damaged = s.damaged || !s.plausible()
+		lost, err := s.lostEntries(cfg)
+		if err != nil {
+			return err
+		}
+		s.damaged = s.damaged || lost || !s.plausible()
 	}
 	return nil
 }

@@ -223,6 +223,25 @@ func TestDamagedIndexes(t *testing.T) {
 	}
 }
 
+// An index that lost its entries gets them back, so that no look-up has to walk the segment.
+func TestEmptiedIndexIsRebuilt(t *testing.T) {
+	o := setup(t)
+	o.Config.SegmentBytes = 64 << 10
+	l := open(t, o)
+	fill(t, l, 200, 1, 1000)
+	require.NoError(t, l.Close(t.Context()))
+	path := segmentPath(o.Dir, l.Segments()[1].BaseOffset, indexSuffix)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotEmpty(t, before)
+	require.NoError(t, os.Truncate(path, 0))
+	l = reopen(t, l)
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	requireValues(t, l, 0, 200, 1000)
+}
+
 func TestOrphansAndLeftovers(t *testing.T) {
 	o := setup(t)
 	l := open(t, o)

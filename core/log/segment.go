@@ -148,6 +148,30 @@ func (s *segment) plausible() bool {
 	return true
 }
 
+// lostEntries says whether an offset index without entries should have some: what it finds would be right, but every look
+// into the segment would begin at its first batch.
+func (s *segment) lostEntries(cfg *Config) (bool, error) {
+	interval := int64(cfg.IndexIntervalBytes)
+	if s.offsets.len() > 0 || s.size.Load() <= interval {
+		return false, nil
+	}
+	r := newHeaders(s, s.size.Load())
+	defer r.done()
+	for pos := int64(0); ; {
+		h, err := r.at(pos)
+		if err != nil {
+			if isIO(err) {
+				return false, err
+			}
+			return false, nil // the end, or what is found out by who needs it
+		}
+		if pos > interval {
+			return true, nil
+		}
+		pos += int64(h.Size())
+	}
+}
+
 // note takes a batch that was appended at pos into the indexes. The position was appended already, but is not yet public.
 func (s *segment) note(h record.Header, pos int64, cfg *Config) error {
 	last := h.LastOffset()
