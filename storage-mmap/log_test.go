@@ -14,7 +14,8 @@ func TestLog(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, st.Start(t.Context()))
 	defer st.Stop(t.Context())
-	logtest.Run(t, st)
+	t.Run("histories", func(t *testing.T) { logtest.Run(t, st) })
+	t.Run("compaction", func(t *testing.T) { logtest.RunCompaction(t, st) })
 }
 
 func BenchmarkLog(b *testing.B) {

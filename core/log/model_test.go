@@ -8,3 +8,5 @@ import (
 )
 
 func TestModel(t *testing.T) { logtest.Run(t, log.NewPlainStorage()) }
+
+func TestCompactionModel(t *testing.T) { logtest.RunCompaction(t, log.NewPlainStorage()) }

@@ -13,11 +13,8 @@ type throttle struct {
 
 // take takes n bytes at a rate of bytes per second and says how long to wait before going on.
 func (t *throttle) take(now time.Time, n int, rate float64) time.Duration {
-	cost := float64(n) / rate * float64(time.Second)
-	if !(cost >= 1) || cost > float64(maxPause) {
-		// Nothing worth waiting for; or a rate so low that a single batch would take for ever.
-		cost = min(max(cost, 0), float64(maxPause))
-	}
+	// A rate so low that a single batch would take for ever, or none at all, is bounded.
+	cost := min(float64(n)/rate*float64(time.Second), float64(maxPause))
 	if t.free.Before(now) {
 		t.free = now
 	}
