@@ -28,8 +28,8 @@ type Produce struct {
 // produceVersion is spoken by every broker from Kafka 2.4 on and, unlike the versions from 13 on, has topics by name.
 const produceVersion = 9
 
-// variety is how many different batches a connection has for one partition, so that the broker's caches see new bytes.
-const variety = 4
+// variety is how many different batches a connection has at least, so that the broker's caches see new bytes.
+const variety = 24
 
 func (p *Produce) check() error {
 	switch {
@@ -75,7 +75,7 @@ func (p *Produce) Run(ctx context.Context) (*Result, error) {
 // frames are ready-made requests for the partitions, in turn, and the number of records in each.
 func (p *Produce) frames(partitions []int32, seed uint64) (frames [][]byte, records int64, err error) {
 	random := rand.New(rand.NewPCG(1, seed))
-	for range variety {
+	for range max(1, variety/len(partitions)) {
 		for _, partition := range partitions {
 			batch, n, err := p.batch(random)
 			if err != nil {

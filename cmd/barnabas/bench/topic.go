@@ -84,8 +84,14 @@ func shares(ctx context.Context, addr, topic string, connections int) ([]share, 
 				leader := net.JoinHostPort(m.Brokers[i].Host, strconv.Itoa(int(m.Brokers[i].Port)))
 				byLeader[leader] = append(byLeader[leader], p.Partition)
 			}
-			if ready {
-				return nil
+			if ready { // so says whoever was asked; the leaders may not have heard of it yet
+				var ends kadm.ListedOffsets
+				if ends, err = a.ListEndOffsets(ctx, topic); err == nil {
+					err = ends.Error()
+				}
+				if err == nil {
+					return nil
+				}
 			}
 			if time.Since(begin) > unknownFor {
 				return fmt.Errorf("topic %s: no leader for all of its partitions: %w", topic, cmp.Or(err, error(kerr.LeaderNotAvailable)))
