@@ -74,6 +74,10 @@ func shares(ctx context.Context, addr, topic string, connections int) ([]share, 
 			if err == nil {
 				err = m.Topics[topic].Err
 			}
+			limit := patience - time.Second
+			if err != nil {
+				limit = unknownFor
+			}
 			ready := err == nil && len(m.Topics[topic].Partitions) > 0
 			for _, p := range m.Topics[topic].Partitions {
 				i := slices.IndexFunc(m.Brokers, func(b kadm.BrokerDetail) bool { return b.NodeID == p.Leader })
@@ -93,7 +97,7 @@ func shares(ctx context.Context, addr, topic string, connections int) ([]share, 
 					return nil
 				}
 			}
-			if time.Since(begin) > unknownFor {
+			if time.Since(begin) > limit {
 				return fmt.Errorf("topic %s: no leader for all of its partitions: %w", topic, cmp.Or(err, error(kerr.LeaderNotAvailable)))
 			}
 			select {
