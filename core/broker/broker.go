@@ -13,6 +13,8 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
@@ -51,6 +53,9 @@ type Broker struct {
 	groups     *group.Manager
 	controller *controller.Controller
 	server     *wire.Server
+
+	producerIDs  *producerid.IDs
+	transactions *txn.Manager
 }
 
 // undo is one step of stopping.
@@ -95,6 +100,7 @@ func (b *Broker) Start(ctx context.Context) error {
 		b.loadConfigs,
 		b.openLogs,
 		b.startGroups,
+		b.startTransactions,
 		b.listen,
 		b.register,
 		b.startController,

@@ -28,6 +28,7 @@ func dynamic(to *kafka.BrokerConfig, from kafka.BrokerConfig) {
 	to.LogCleanerIOBufferSize = from.LogCleanerIOBufferSize
 	to.LogCleanerIOMaxBytesPerSecond = from.LogCleanerIOMaxBytesPerSecond
 	to.LogCleanerBackoff = from.LogCleanerBackoff
+	to.TransactionPartitionVerification = from.TransactionPartitionVerification
 }
 
 // current gives what the properties come to now. What was kept and isn't valid, which only somebody else can have
@@ -58,6 +59,7 @@ func (b *Broker) reconfigure() {
 	}
 	b.logs.SetProducerExpiration(now.ProducerIDExpiration)
 	b.logs.SetCleaner(cleanerOptions(&now))
+	b.transactions.SetVerify(now.TransactionPartitionVerification)
 	b.server.SetLimits(b.limits(context.Background(), &now))
 }
 

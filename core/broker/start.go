@@ -19,6 +19,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
@@ -210,6 +211,7 @@ func (b *Broker) startGroups(ctx context.Context) (err error) {
 			Partitions:  b.partitions,
 			Snapshot:    b.cache.Snapshot,
 			EnsureTopic: b.ensureTopic,
+			Verify:      b.verifyProducer,
 		},
 		Codecs: b.codecs,
 	})
@@ -242,6 +244,51 @@ func (b *Broker) startGroups(ctx context.Context) (err error) {
 	return nil
 }
 
+// startTransactions makes the transaction coordinator.
+func (b *Broker) startTransactions(context.Context) error {
+	c := &b.o.Config
+	b.producerIDs = producerid.New(b.coordination.Metadata(), b.id)
+	b.transactions = txn.New(txn.Options{
+		Config: txn.Config{
+			MaxTimeout:      c.TransactionMaxTimeout,
+			AbortInterval:   c.TransactionAbortInterval,
+			Expiration:      c.TransactionalIDExpiration,
+			ExpirationCheck: c.TransactionalIDExpirationCheck,
+			Verify:          c.TransactionPartitionVerification,
+		},
+		Log:     &group.Log{Partitions: b.partitions, Snapshot: b.cache.Snapshot, EnsureTopic: b.ensureTopic},
+		Codecs:  b.codecs,
+		NewID:   b.producerIDs.Next,
+		Leader:  b.leaderOf,
+		Markers: &txn.Receiver{BrokerID: b.id, Partitions: b.partitions, Groups: b.groups, Now: time.Now},
+		Now:     time.Now,
+		Logger:  b.log,
+	})
+	b.onStop("stop the transaction coordinator", b.transactions.Stop)
+	b.transactions.Start()
+	return nil
+}
+
+// verifyProducer says whether a producer may commit offsets of groups in a partition.
+func (b *Broker) verifyProducer(id int64, epoch int16, to partition.ID) error {
+	return b.transactions.VerifyProducer(txn.Producer{ID: id, Epoch: epoch}, to)
+}
+
+// leaderOf says who leads a partition. Before the broker serves, it may not have been told of all that there are: then none is
+// taken for deleted.
+func (b *Broker) leaderOf(id partition.ID) (leader int32, exists bool) {
+	if b.groups.Topic() == "" && id.Topic == b.groups.TransactionTopic() {
+		return b.id, true // groups without a topic are coordinated here
+	}
+	serving := b.serving.Load()
+	if t, ok := b.cache.Snapshot().Topic(id.Topic); ok {
+		if p, ok := t.Partition(id.Partition); ok {
+			return p.Leader, true
+		}
+	}
+	return -1, !serving
+}
+
 // ensureTopic creates an internal topic when it is missing.
 func (b *Broker) ensureTopic(ctx context.Context, topic string) error {
 	return b.controller.EnsureInternalTopic(ctx, topic, b.configs.Layers())
@@ -249,15 +296,21 @@ func (b *Broker) ensureTopic(ctx context.Context, topic string) error {
 
 // leads is told that this broker leads a partition from now on.
 func (b *Broker) leads(id partition.ID, epoch int32) {
-	if b.groups != nil && id.Topic == b.groups.Topic() {
+	switch {
+	case b.groups != nil && id.Topic == b.groups.Topic():
 		b.groups.Lead(id.Partition, epoch)
+	case b.transactions != nil && id.Topic == txn.Topic:
+		b.transactions.Lead(id.Partition, epoch)
 	}
 }
 
 // resigned is told that this broker doesn't lead a partition any more.
 func (b *Broker) resigned(id partition.ID) {
-	if b.groups != nil && id.Topic == b.groups.Topic() {
+	switch {
+	case b.groups != nil && id.Topic == b.groups.Topic():
 		b.groups.Resign(id.Partition)
+	case b.transactions != nil && id.Topic == txn.Topic:
+		b.transactions.Resign(id.Partition)
 	}
 }
 
@@ -313,7 +366,8 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 			Partitions:    b.partitions,
 			LogDirs:       logDirs{b.logs},
 			Groups:        b.groups,
-			ProducerIDs:   producerid.New(b.coordination.Metadata(), b.id),
+			Transactions:  b.transactions,
+			ProducerIDs:   b.producerIDs,
 			Codecs:        b.codecs,
 			FetchMaxBytes: int(c.FetchMaxBytes),
 			FetchSessions: int(c.FetchSessionCacheSlots),

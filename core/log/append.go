@@ -19,6 +19,9 @@ type LeaderAppend struct {
 	LeaderEpoch int32
 	// Origin says how much is checked.
 	Origin record.Origin
+	// Verify is asked before a batch opens a transaction in this log, whether its producer may (KIP-890). It is called under the
+	// log's lock, so that no marker comes between its answer and the append; it must not wait or call the log. Nil: it may.
+	Verify func(producerID int64, epoch int16) error
 }
 
 // AppendInfo says what became of an append.
@@ -41,7 +44,7 @@ type AppendInfo struct {
 // read; it survives the death of the process, but not of the machine (see AppendInfo.Flush). Either all of it is appended or,
 // with an error, nothing.
 //
-// Errors: those of record.Validator, ErrStaleEpoch, those of package producers, ErrFailed, ErrClosed.
+// Errors: those of record.Validator, ErrStaleEpoch, those of package producers, Verify's, ErrFailed, ErrClosed.
 func (l *Log) AppendLeader(a LeaderAppend) (AppendInfo, error) {
 	none := AppendInfo{BaseOffset: -1, LastOffset: -1, MaxTimestamp: record.NoTimestamp, LogAppendTime: record.NoTimestamp, StartOffset: l.start.Load()}
 	if err := l.Err(); err != nil {
@@ -93,6 +96,9 @@ func (l *Log) AppendLeader(a LeaderAppend) (AppendInfo, error) {
 			return AppendInfo{BaseOffset: before.BaseOffset(), LastOffset: before.LastOffset, MaxTimestamp: before.Timestamp, LogAppendTime: before.Timestamp,
 				StartOffset: l.start.Load(), Duplicate: true, Flush: l.flushDue(before.LastOffset, cfg)}, nil
 		}
+	}
+	if err == nil && marker == nil && a.Verify != nil && l.producers.Opens(h) {
+		err = a.Verify(h.ProducerID, h.ProducerEpoch)
 	}
 	if err != nil {
 		return none, l.wrap(err)

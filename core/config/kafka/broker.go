@@ -65,6 +65,12 @@ type BrokerConfig struct {
 	OffsetsCommitTimeout          time.Duration `kafka:"offsets.commit.timeout.ms"`
 	OffsetsRetention              time.Duration `kafka:"offsets.retention.minutes"`
 	OffsetsRetentionCheckInterval time.Duration `kafka:"offsets.retention.check.interval.ms"`
+
+	TransactionMaxTimeout            time.Duration `kafka:"transaction.max.timeout.ms"`
+	TransactionAbortInterval         time.Duration `kafka:"transaction.abort.timed.out.transaction.cleanup.interval.ms"`
+	TransactionPartitionVerification bool          `kafka:"transaction.partition.verification.enable"`
+	TransactionalIDExpiration        time.Duration `kafka:"transactional.id.expiration.ms"`
+	TransactionalIDExpirationCheck   time.Duration `kafka:"transaction.remove.expired.transaction.cleanup.interval.ms"`
 }
 
 // BrokerConfig gives what the layers come to. The error joins one [Fault] for each thing that is wrong: values that

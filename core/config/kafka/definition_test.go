@@ -82,6 +82,8 @@ func TestWhatActsIsRead(t *testing.T) {
 		"max.connections.per.ip.overrides": true, "node.id": true,
 		// asked for by name, through Layers.Get
 		"auto.create.topics.enable": true, "offsets.topic.num.partitions": true, "offsets.topic.replication.factor": true, "offsets.topic.segment.bytes": true,
+		"transaction.state.log.num.partitions": true, "transaction.state.log.replication.factor": true, "transaction.state.log.segment.bytes": true,
+		"transaction.state.log.min.isr": true,
 		// families in several units
 		"log.retention.minutes": true, "log.retention.hours": true, "log.roll.hours": true, "log.roll.jitter.hours": true,
 	}

@@ -143,7 +143,7 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"deciders are state machines", "core/broker/internal/group/b.go", "func (g Group) b() { go g.step() }", "Group.b starts a goroutine"},
 		{"deciders are state machines", "core/broker/internal/controller/b.go", "import \"os\"\nfunc (m *Machine[T]) b() { os.Exit(1) }", "Machine.b does I/O: os.Exit"},
 		{"deciders are state machines", "core/broker/internal/partition/b.go", "func (s *state) b() { select {} }", "state.b waits for a channel"},
-		{"deciders are state machines", "core/broker/internal/txn/b.go", "type T struct{}", "core/broker/internal/txn: the decider \"\" has no methods"},
+		{"deciders are state machines", "core/broker/internal/txn/b.go", "type T struct{}", "core/broker/internal/txn: the decider \"Transaction\" has no methods"},
 		{"files and interfaces stay small", "core/log/b.go", long, "core/log/b.go has 701 lines"},
 		{"files and interfaces stay small", "core/log/b.go", wide, "the interface T has 11 methods"},
 		{"the top level is the house", "Makefile", "", "Makefile has no place"},

@@ -11,6 +11,7 @@ func deciderTypes() map[string]string {
 	return map[string]string{
 		"core/broker/internal/partition":  "state",
 		"core/broker/internal/group":      "Group",
+		"core/broker/internal/txn":        "Transaction",
 		"core/broker/internal/controller": "Machine",
 	}
 }

@@ -165,6 +165,16 @@ func (t *Table) Check(h record.Header, origin Origin) (before Batch, duplicate b
 	return Batch{}, false, nil
 }
 
+// Opens reports whether a batch of records would open a transaction that isn't open here: one of a producer and epoch that
+// has none.
+func (t *Table) Opens(h record.Header) bool {
+	if h.ProducerID < 0 || !h.Attributes.Transactional() || h.Attributes.Control() {
+		return false
+	}
+	p := t.producers[h.ProducerID]
+	return p == nil || p.TxnFirst < 0 || p.Epoch != h.ProducerEpoch
+}
+
 // follows checks the sequence of a batch whose epoch is at least the producer's.
 func (p *Producer) follows(h record.Header) error {
 	last := p.LastSequence()

@@ -25,9 +25,9 @@ import (
 //   - Partitions succeed and fail one by one. A partition given twice is appended once, the last records count.
 //   - Topics are never created. Internal ones take nothing from clients: INVALID_TOPIC_EXCEPTION.
 //   - Batches are stamped where they lie in the frame and appended from there.
-//   - Transactional batches are refused, there are no transactions yet: without a transactional id by
-//     TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request, as Kafka does, with one by INVALID_PRODUCER_ID_MAPPING, which
-//     is what Kafka says of a transaction that was never begun. A transactional id alone does no harm.
+//   - Transactional batches want a transactional id, else TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request, as in
+//     Kafka. The first one of a transaction in a partition is verified with the coordinator (KIP-890), see verifyTransaction.
+//     A transactional id alone does no harm.
 //   - Null records, which Kafka never answers, are an INVALID_RECORD.
 //
 // Versions:
@@ -51,6 +51,7 @@ func (h *handlers) produce(_ context.Context, r *Request) Reply {
 	x, ok := h.produceCalls.Get().(*produceCall)
 	if !ok {
 		x = &produceCall{h: h}
+		x.verify = x.verifyTransaction
 	}
 	if err := x.request.decode(r.Version(), r.wire.Body); err != nil {
 		x.recycle()
@@ -71,6 +72,8 @@ type produceCall struct {
 	listener string
 	leaders  leaders
 	failed   error // the first thing that went wrong
+	verify   func(producerID int64, epoch int16) error
+	verified partition.ID // the partition that verify is about
 
 	mu       sync.Mutex // guards what follows, once something waits
 	response *wire.Response
@@ -152,6 +155,12 @@ func transactional(records []byte) bool {
 	return err == nil && h.Attributes.Transactional()
 }
 
+// nobodysTransaction reports whether a batch is transactional and has no producer.
+func nobodysTransaction(records []byte) bool {
+	h, err := record.ParseHeader(records)
+	return err == nil && h.Attributes.Transactional() && h.ProducerID < 0
+}
+
 // append appends what the request has for one partition. When that still has to be committed, wait.p is set.
 func (x *produceCall) append(t *produceTopic, q *producePartition, refused error) (result produceResult, wait produceWait) {
 	result = produceResult{partition: q.partition, baseOffset: -1, logAppendTime: -1, logStart: -1, leader: -1, leaderEpoch: -1}
@@ -164,7 +173,8 @@ func (x *produceCall) append(t *produceTopic, q *producePartition, refused error
 		}
 		return result, wait
 	}
-	done, err := p.Append(partition.Append{Batches: q.records, Acks: x.request.acks})
+	x.verified = p.ID()
+	done, err := p.Append(partition.Append{Batches: q.records, Acks: x.request.acks, Verify: x.verify})
 	if err != nil {
 		x.fail(&result, err)
 		x.point(&result, p, "", t.id)
@@ -176,6 +186,29 @@ func (x *produceCall) append(t *produceTopic, q *producePartition, refused error
 		wait = produceWait{p: p, appended: done}
 	}
 	return result, wait
+}
+
+// unverified is the error of a batch that its producer's transaction doesn't allow.
+type unverified struct{ error }
+
+func (e *unverified) Unwrap() error { return e.error }
+
+// verifyTransaction says whether a producer may open its transaction in the partition that is appended to. What keeps the
+// coordinator from knowing is told as NOT_ENOUGH_REPLICAS, at which all clients try again without looking for another leader.
+func (x *produceCall) verifyTransaction(producerID int64, epoch int16) error {
+	if x.h.Transactions == nil {
+		return &unverified{kerr.InvalidProducerIDMapping}
+	}
+	err := x.h.Transactions.Verify(borrow(x.request.txnID), producerOf(producerID, epoch), x.verified)
+	if err == nil {
+		return nil
+	}
+	switch c := abortableCode(x.request.version >= 11, fencedCode(false, err)); c {
+	case kerr.ConcurrentTransactions.Code, kerr.CoordinatorLoadInProgress.Code, kerr.CoordinatorNotAvailable.Code, kerr.NotCoordinator.Code:
+		return &unverified{fmt.Errorf("%w: %w", kerr.NotEnoughReplicas, err)}
+	default:
+		return &unverified{fmt.Errorf("%w: %w", kerr.ErrorForCode(c), err)}
+	}
 }
 
 // unframed is the error of a record set that isn't one batch as the request's version wants it.
@@ -220,7 +253,7 @@ func (x *produceCall) check(t *produceTopic, q *producePartition, refused error)
 		return p, kerr.InvalidRequiredAcks
 	case internalTopic(p.ID().Topic):
 		return p, kerr.InvalidTopicException
-	case transactional(q.records):
+	case x.request.transactional && nobodysTransaction(q.records):
 		return p, kerr.InvalidProducerIDMapping
 	}
 	return p, nil
@@ -239,6 +272,9 @@ func (x *produceCall) explain(result *produceResult, p *partition.Partition, err
 	switch result.code {
 	case kerr.UnknownTopicOrPartition.Code, kerr.NotLeaderForPartition.Code, kerr.MessageTooLarge.Code, kerr.RecordListTooLarge.Code,
 		kerr.CorruptMessage.Code, kerr.KafkaStorageError.Code:
+		return
+	}
+	if unverified := (*unverified)(nil); errors.As(err, &unverified) {
 		return
 	}
 	result.logStart = p.Log().StartOffset()

@@ -6,6 +6,7 @@ import "bytes"
 type produceRequest struct {
 	version       int16
 	transactional bool // there is a transactional id, be it empty
+	txnID         []byte
 	acks          int16
 	timeoutMs     int32
 	topics        []produceTopic
@@ -37,7 +38,7 @@ func (q *produceRequest) parse(version int16, body []byte) error {
 	*q = produceRequest{version: version, topics: q.topics[:0], partitions: q.partitions[:0]}
 	d := decoder{b: body, flexible: version >= 9}
 	if version >= 3 {
-		_, q.transactional = d.nullableString()
+		q.txnID, q.transactional = d.nullableString()
 	}
 	q.acks = d.int16()
 	q.timeoutMs = d.int32()
@@ -77,6 +78,7 @@ func (q *produceRequest) parse(version int16, body []byte) error {
 
 // forget drops the references into the frame.
 func (q *produceRequest) forget() {
+	q.txnID = nil
 	clear(q.topics)
 	clear(q.partitions)
 	if cap(q.partitions) > 4096 || cap(q.topics) > 4096 {

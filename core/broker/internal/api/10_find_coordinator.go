@@ -5,6 +5,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 )
 
 // FindCoordinator (key 10): v0-6
@@ -14,8 +16,7 @@ import (
 //     it is alive and has the listener that the request came through; else COORDINATOR_NOT_AVAILABLE. With an offsets store
 //     that has no topic it is the controller.
 //   - The topic is created when it is missing.
-//   - There are no transaction coordinators. A transactional client is sent to this broker, whose InitProducerId tells it
-//     plainly that it can't be served.
+//   - The coordinator of a transactional id is the same with `__transaction_state`.
 //   - Share groups (type 2, v6) have no coordinator: COORDINATOR_NOT_AVAILABLE. Other types, and type 2 before v6, are
 //     INVALID_REQUEST.
 //   - Any key is valid, also an empty one.
@@ -74,8 +75,13 @@ func (h *handlers) coordinator(ctx context.Context, r *Request, kind int8, key s
 		if node, ok = h.groupNode(ctx, key); !ok {
 			return fail(kerr.CoordinatorNotAvailable)
 		}
+	case kind == transactionCoordinator && h.Transactions != nil:
+		var ok bool
+		if node, ok = h.transactionNode(ctx, key); !ok {
+			return fail(kerr.CoordinatorNotAvailable)
+		}
 	case kind == transactionCoordinator:
-		node = h.Cluster.BrokerID
+		return fail(kerr.CoordinatorNotAvailable)
 	case kind == shareCoordinator && r.Version() >= 6:
 		return fail(kerr.CoordinatorNotAvailable)
 	case kind == shareCoordinator && r.Version() >= 4:
@@ -111,6 +117,23 @@ func (h *handlers) groupNode(ctx context.Context, group string) (node int32, ok 
 	if err != nil {
 		return -1, false
 	}
+	return h.leaderOf(topic, partition)
+}
+
+// transactionNode is the broker that coordinates a transactional id.
+func (h *handlers) transactionNode(ctx context.Context, id string) (node int32, ok bool) {
+	if err := h.Transactions.Prepare(ctx); err != nil {
+		h.Logger.Debug("no place for transactions yet", "err", err)
+		return -1, false
+	}
+	partition, err := h.Transactions.ShardOf(id)
+	if err != nil {
+		return -1, false
+	}
+	return h.leaderOf(txn.Topic, partition)
+}
+
+func (h *handlers) leaderOf(topic string, partition int32) (node int32, ok bool) {
 	t, ok := h.Cluster.Metadata.Snapshot().Topic(topic)
 	if !ok {
 		return -1, false

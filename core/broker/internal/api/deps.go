@@ -12,6 +12,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/record"
 )
@@ -27,6 +28,8 @@ type Deps struct {
 	LogDirs    LogDirs
 	// Groups coordinates the consumer groups of this broker.
 	Groups *group.Manager
+	// Transactions coordinates the transactions of this broker. It needs Groups and ProducerIDs.
+	Transactions *txn.Manager
 	// ProducerIDs gives ids to producers.
 	ProducerIDs *producerid.IDs
 

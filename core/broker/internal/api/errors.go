@@ -10,6 +10,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/log"
@@ -55,6 +56,19 @@ func codes() []struct {
 		{group.ErrTimedOut, kerr.RequestTimedOut},
 		{group.ErrUnknown, kerr.UnknownServerError},
 		{offsets.ErrUnavailable, kerr.CoordinatorNotAvailable},
+
+		{txn.ErrInvalidRequest, kerr.InvalidRequest},
+		{txn.ErrInvalidTimeout, kerr.InvalidTransactionTimeout},
+		{txn.ErrUnavailable, kerr.CoordinatorNotAvailable},
+		{txn.ErrLoading, kerr.CoordinatorLoadInProgress},
+		{txn.ErrNotCoordinator, kerr.NotCoordinator},
+		{txn.ErrProducerMapping, kerr.InvalidProducerIDMapping},
+		{txn.ErrFenced, kerr.ProducerFenced},
+		{txn.ErrConcurrent, kerr.ConcurrentTransactions},
+		{txn.ErrState, kerr.InvalidTxnState},
+		{txn.ErrNotAdded, kerr.TransactionAbortable},
+		{txn.ErrNotFound, kerr.TransactionalIDNotFound},
+		{txn.ErrUnknown, kerr.UnknownServerError},
 
 		{partition.ErrUnknownPartition, kerr.UnknownTopicOrPartition},
 		{partition.ErrUnknownTopicID, kerr.UnknownTopicID},

@@ -12,7 +12,9 @@ import (
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/offsets/offsetstest"
@@ -35,6 +37,7 @@ func groupServer(t *testing.T) *wire.Server {
 	add("t", 1, 3)
 	add("u", 2, 1)
 	add("groups", 3, offsetstest.Shards)
+	add(txn.Topic, 4, 5)
 	require.Zero(t, cache.Update(update).ErrorCode)
 
 	store := offsetstest.NewStore(offsetstest.NewDisk())
@@ -50,7 +53,48 @@ func groupServer(t *testing.T) *wire.Server {
 		require.NoError(t, m.Stop(context.Background()))
 		require.NoError(t, store.Stop(context.Background()))
 	})
-	return serve(t, Handlers(Deps{Cluster: &Cluster{BrokerID: 4, Metadata: cache}, Groups: m, ProducerIDs: producerid.New(someIDs{}, 4)}))
+	ids := producerid.New(someIDs{}, 4)
+	return serve(t, Handlers(Deps{Cluster: &Cluster{BrokerID: 4, Metadata: cache}, Groups: m, ProducerIDs: ids,
+		Transactions: someTransactions(t, ids, &groupMarkers{groups: m}, func(id partition.ID) bool { _, ok := cache.Snapshot().Topic(id.Topic); return ok })}))
+}
+
+// someTransactions is a coordinator of all transactional ids, whose log is kept in memory.
+func someTransactions(t testing.TB, ids *producerid.IDs, markers txn.Markers, exists func(partition.ID) bool) *txn.Manager {
+	m := txn.New(txn.Options{Config: txn.Config{MaxTimeout: 15 * time.Minute, AbortInterval: 10 * time.Second, Expiration: time.Hour, ExpirationCheck: time.Hour, Verify: true},
+		Log: offsetstest.NewLog(5), NewID: ids.Next, Markers: markers, Now: time.Now,
+		Leader: func(id partition.ID) (int32, bool) { return 4, exists(id) }})
+	m.Start()
+	require.NoError(t, m.Prepare(context.Background()))
+	for shard := range int32(5) {
+		m.Lead(shard, 0)
+	}
+	require.Eventually(t, func() bool { _, err := m.List(); return err == nil }, 10*time.Second, time.Millisecond)
+	t.Cleanup(func() { require.NoError(t, m.Stop(context.Background())) })
+	return m
+}
+
+// groupMarkers writes markers for groups, and says of all other partitions that they are written.
+type groupMarkers struct{ groups *group.Manager }
+
+func (e *groupMarkers) WriteTxnMarkers(ctx context.Context, _ int32, req *kmsg.WriteTxnMarkersRequest) (*kmsg.WriteTxnMarkersResponse, error) {
+	resp := req.ResponseKind().(*kmsg.WriteTxnMarkersResponse)
+	for _, m := range req.Markers {
+		out := kmsg.WriteTxnMarkersResponseMarker{ProducerID: m.ProducerID}
+		for _, t := range m.Topics {
+			topic := kmsg.WriteTxnMarkersResponseMarkerTopic{Topic: t.Topic}
+			for _, p := range t.Partitions {
+				if t.Topic == e.groups.TransactionTopic() {
+					if err := e.groups.EndTransaction(ctx, p, producerOf(m.ProducerID, m.ProducerEpoch), m.Committed, m.CoordinatorEpoch); err != nil {
+						return nil, err
+					}
+				}
+				topic.Partitions = append(topic.Partitions, kmsg.WriteTxnMarkersResponseMarkerTopicPartition{Partition: p})
+			}
+			out.Topics = append(out.Topics, topic)
+		}
+		resp.Markers = append(resp.Markers, out)
+	}
+	return resp, nil
 }
 
 func idOf(n byte) [16]byte { return [16]byte{15: n} }
@@ -351,9 +395,12 @@ func TestInitProducerID(t *testing.T) {
 		require.Zero(t, r.ProducerEpoch)
 		next++
 		require.Equal(t, kerr.InvalidRequest.Code, ask(pointer(""), -1, -1).ErrorCode)
-		r = ask(pointer("txn"), -1, -1)
-		require.Equal(t, kerr.UnsupportedVersion.Code, r.ErrorCode)
-		require.EqualValues(t, -1, r.ProducerID)
+		r = ask(pointer(fmt.Sprint("txn", v)), -1, -1)
+		require.Zero(t, r.ErrorCode)
+		require.Equal(t, next, r.ProducerID)
+		require.Zero(t, r.ProducerEpoch)
+		next++
+		require.EqualValues(t, 1, ask(pointer(fmt.Sprint("txn", v)), -1, -1).ProducerEpoch, "the first is fenced")
 		if v >= 3 {
 			require.Equal(t, kerr.InvalidRequest.Code, ask(nil, 5, -1).ErrorCode)
 			require.Equal(t, next, ask(nil, 5, 0).ProducerID, "a new id, whatever it was")

@@ -49,6 +49,9 @@ func Handlers(d Deps) *Table {
 	if d.Groups != nil && d.Cluster != nil {
 		h.addGroups(t)
 	}
+	if d.Transactions != nil && d.Groups != nil && d.Cluster != nil {
+		h.addTransactions(t)
+	}
 	if d.ProducerIDs != nil {
 		t.add(kmsg.InitProducerID, 0, 5, h.initProducerID)
 	}

@@ -14,13 +14,14 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 )
 
 // everything is a Deps with every room there, for tests that only look at the table.
 func everything() Deps {
 	return Deps{Cluster: new(Cluster), Partitions: new(partition.Manager), LogDirs: noLogDirs{},
-		Groups: new(group.Manager), ProducerIDs: new(producerid.IDs)}
+		Groups: new(group.Manager), ProducerIDs: new(producerid.IDs), Transactions: new(txn.Manager)}
 }
 
 type noLogDirs struct{}

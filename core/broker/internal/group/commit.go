@@ -107,15 +107,6 @@ func (g *Group) Fetch(partitions []TopicPartition, stable bool) []Fetched {
 // noOffset is what a partition without a committed offset has.
 var noOffset = offsets.Offset{Offset: offsets.None, LeaderEpoch: offsets.None}
 
-func (g *Group) inTransaction(tp TopicPartition) bool {
-	for _, pending := range g.txn {
-		if _, ok := pending[tp]; ok {
-			return true
-		}
-	}
-	return false
-}
-
 // DeleteOffsets removes committed offsets of a group that does not consume those topics. When something is removed, the
 // answer comes under the ticket. Otherwise, done is true. Partitions that the group is subscribed to are listed in
 // refused.

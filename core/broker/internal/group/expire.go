@@ -22,7 +22,7 @@ func (g *Group) Expire(now time.Time) Effects {
 		}
 	}
 	switch {
-	case g.state == Empty && len(g.inFlight) == 0 && len(g.txn) == 0 && len(g.pending) == 0 && len(entries) == len(g.offsets):
+	case g.state == Empty && len(g.inFlight) == 0 && len(g.txn) == 0 && len(g.txnWrites) == 0 && len(g.pending) == 0 && len(entries) == len(g.offsets):
 		g.die(0, entries)
 	case len(entries) > 0:
 		g.write(Write{kind: writeRemoval}, entries)

@@ -96,6 +96,8 @@ type Group struct {
 	inFlight map[TopicPartition]int                      // commits that are being written
 	txn      map[int64]map[TopicPartition]offsets.Offset // by producer: committed in a transaction that is open
 
+	txnWrites map[int64]*txnWrites // by producer: what is being written of its transaction, and has been
+
 	now  time.Time // of the event at hand
 	out  Effects   // of the event at hand
 	next time.Time // no deadline is before this one; zero when there is none
@@ -130,7 +132,7 @@ func (g *Group) State() State { return g.state }
 // Vacant reports whether nothing would be lost by forgetting the group.
 func (g *Group) Vacant() bool {
 	return g.state == Empty && g.generation == 0 && g.protocolType == "" && len(g.pending) == 0 &&
-		len(g.offsets) == 0 && len(g.inFlight) == 0 && len(g.txn) == 0
+		len(g.offsets) == 0 && len(g.inFlight) == 0 && len(g.txn) == 0 && len(g.txnWrites) == 0
 }
 
 // Next is when the group wants to be told the time with Tick, at the latest; zero for never. It may be earlier than

@@ -264,6 +264,9 @@ func (m *Manager) open(s *shard, r *restorer) {
 		e := newEntry(m, s)
 		e.group = g.restore(id, &m.cfg, now)
 		groups[id] = e
+		for producer := range e.group.txn {
+			s.note(producer, e)
+		}
 	}
 	s.mu.Lock()
 	if !s.dropped {

@@ -25,6 +25,8 @@ type Log struct {
 	Snapshot func() *metadata.Snapshot
 	// EnsureTopic creates an internal topic when it is missing.
 	EnsureTopic func(ctx context.Context, topic string) error
+	// Verify says whether a producer may open a transaction in a partition; txn.Manager does. Nil: it may.
+	Verify func(producerID int64, epoch int16, to partition.ID) error
 }
 
 var _ offsets.Log = (*Log)(nil)
@@ -67,7 +69,11 @@ func (l *Log) Append(ctx context.Context, topic string, shard, epoch int32, batc
 	if err != nil {
 		return err
 	}
-	a, err := p.Append(partition.Append{Batches: batch, Acks: -1, Coordinator: true})
+	in := partition.Append{Batches: batch, Acks: -1, Coordinator: true}
+	if h, err := record.ParseHeader(batch); l.Verify != nil && err == nil && h.Attributes.Transactional() {
+		in.Verify = func(id int64, epoch int16) error { return l.Verify(id, epoch, p.ID()) }
+	}
+	a, err := p.Append(in)
 	if err != nil {
 		return logError(err)
 	}

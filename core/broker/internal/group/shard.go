@@ -17,6 +17,7 @@ type shard struct {
 
 	mu      sync.RWMutex
 	groups  map[string]*entry
+	txns    map[int64]map[*entry]struct{} // by producer: the groups that have offsets of its open transaction
 	dropped bool
 }
 
@@ -198,17 +199,33 @@ func (e *entry) store() {
 	e.finish(false)
 }
 
-// write stores writes as one batch; if they are too large together, one by one.
+// write stores writes in their order: those that are no part of a transaction, or of the same one, together.
 func (m *Manager) write(s *shard, writes []Write) []error {
+	errs := make([]error, 0, len(writes))
+	for len(writes) > 0 {
+		n := 1
+		for n < len(writes) && sameProducer(writes[n].Producer, writes[0].Producer) {
+			n++
+		}
+		errs = append(errs, m.writeTogether(s, writes[:n])...)
+		writes = writes[n:]
+	}
+	return errs
+}
+
+func sameProducer(a, b *offsets.Producer) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// writeTogether stores writes as one batch; if they are too large together, one by one.
+func (m *Manager) writeTogether(s *shard, writes []Write) []error {
 	errs := make([]error, len(writes))
 	var all []offsets.Entry
 	for _, w := range writes {
 		all = append(all, w.Entries...)
 	}
-	err := m.append(s, all)
+	err := m.append(s, writes[0].Producer, all)
 	if len(writes) > 1 && isTooLarge(err) {
 		for i, w := range writes {
-			errs[i] = m.append(s, w.Entries)
+			errs[i] = m.append(s, w.Producer, w.Entries)
 		}
 		return errs
 	}
@@ -218,10 +235,10 @@ func (m *Manager) write(s *shard, writes []Write) []error {
 	return errs
 }
 
-func (m *Manager) append(s *shard, entries []offsets.Entry) error {
+func (m *Manager) append(s *shard, producer *offsets.Producer, entries []offsets.Entry) error {
 	ctx, cancel := context.WithTimeout(m.ctx, m.cfg.CommitTimeout)
 	defer cancel()
-	err := m.store.Write(ctx, s.id, s.epoch, offsets.Batch{Timestamp: time.Now().UnixMilli(), Entries: entries})
+	err := m.store.Write(ctx, s.id, s.epoch, offsets.Batch{Timestamp: time.Now().UnixMilli(), Entries: entries, Producer: producer})
 	if err != nil {
 		m.log.Warn("can't store group records", "shard", s.id, "epoch", s.epoch, "records", len(entries), "err", err)
 	}

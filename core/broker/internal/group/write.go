@@ -15,12 +15,15 @@ const (
 	writeCommit                      // offsets
 	writeRemoval                     // tombstones of offsets
 	writeDeath                       // tombstones of all that there is
+	writeTxnCommit                   // offsets, in a producer's transaction
 )
 
 // Write is something to store. The loop stores the entries, in the order in which the group asked for writes, and then
 // gives the outcome back with Written, in that order too.
 type Write struct {
 	Entries []offsets.Entry
+	// Producer is whose transaction the entries are part of, nil for none.
+	Producer *offsets.Producer
 
 	kind        writeKind
 	ticket      Ticket // who waits for it
@@ -51,6 +54,8 @@ func (g *Group) Written(now time.Time, w Write, err error) Effects {
 		g.removed(w, err)
 	case writeDeath:
 		g.buried(w, err)
+	case writeTxnCommit:
+		g.txnCommitted(w, err)
 	}
 	return g.end()
 }

@@ -17,6 +17,8 @@ type Append struct {
 	// Coordinator marks appends of the group and transaction coordinators, which may write control batches and are not
 	// checked for sequence numbers.
 	Coordinator bool
+	// Verify is asked, with the log locked, whether a producer may open a transaction here; see log.LeaderAppend. Nil: it may.
+	Verify func(producerID int64, epoch int16) error
 }
 
 // Appended is where an append went.
@@ -29,7 +31,7 @@ type Appended struct {
 // whether they are acknowledged is for [Partition.Committed] to say.
 //
 // Errors: ErrUnknownPartition, ErrOffline, ErrNotLeader, ErrNotEnoughReplicas, and what core/log and core/record find wrong with
-// the batches. After any error nothing was appended.
+// the batches, or Verify says. After any error nothing was appended.
 func (p *Partition) Append(a Append) (Appended, error) {
 	p.role.RLock()
 	defer p.role.RUnlock()
@@ -49,6 +51,7 @@ func (p *Partition) Append(a Append) (Appended, error) {
 		Batches:     a.Batches,
 		LeaderEpoch: v.epoch,
 		Origin:      origin,
+		Verify:      a.Verify,
 	})
 	if err != nil {
 		return Appended{}, p.failed(err)
