@@ -274,7 +274,10 @@ func (x *produceCall) explain(result *produceResult, p *partition.Partition, err
 		kerr.CorruptMessage.Code, kerr.KafkaStorageError.Code:
 		return
 	}
-	if unverified := (*unverified)(nil); errors.As(err, &unverified) {
+	if bad := (*unverified)(nil); errors.As(err, &bad) {
+		if result.code == kerr.InvalidTxnState.Code { // the only one that Kafka explains
+			result.message = "Partition was not added to the transaction"
+		}
 		return
 	}
 	result.logStart = p.Log().StartOffset()
