@@ -48,10 +48,16 @@ func begin(t *testing.T, storage string, p props) *node {
 // must do so cleanly.
 func beginIn(t *testing.T, dir, storage string, p props) *node {
 	t.Helper()
-	n := &node{t: t, options: target.Options{Dir: dir, Storage: storage, Properties: maps.Clone(p)}}
 	port, err := peers.FreePort()
 	require.NoError(t, err)
-	n.options.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	return beginWith(t, target.Options{
+		Dir: dir, Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Storage: storage, Properties: maps.Clone(p),
+	})
+}
+
+func beginWith(t *testing.T, o target.Options) *node {
+	t.Helper()
+	n := &node{t: t, options: o}
 	n.start()
 	t.Cleanup(func() {
 		if n.Peer != nil {
