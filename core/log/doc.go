@@ -17,8 +17,18 @@
 //     end they loaded is whole.
 //   - A truncation raises Log.cuts before and after. A reader that sees another value than when it began starts over.
 //   - index.mu and txnIndex.mu are leaves: nothing is locked under them.
+//   - A compaction reads closed segments without the lock, and writes new ones beside them. It takes the lock to put one in the
+//     place of those it was made of, if they are still the log's; readers that have the old ones go on with those.
 //   - Log.flushMu is never held while Log.mu is taken, or during a sync.
-//   - Events are told under Log.mu and must not call back.
+//   - Events are told under Log.mu and must not call back. One of them writes a checkpoint file before it returns.
+//
+// # COMPACTION
+//
+// A log with cleanup.policy=compact is compacted up to its last stable offset, but for the active segment, when enough of that
+// is dirty: records behind CleanedTo, which the file cleaner-offset-checkpoint keeps. Which records stay is decided in
+// package compact; Log.Compact does the work on one log, crash-safely (see Log.replace and Log.finishSwaps), and the manager's
+// cleaner chooses the next one. What a compaction leaves of some segments always ends at their last offset, in a batch without
+// records if need be, so that a crash can't leave it in doubt which segments it stands for.
 //
 // No log has a goroutine or a timer. A closed segment has an open file of data and nothing else; its indexes are read when
 // somebody looks something up.

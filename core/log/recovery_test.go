@@ -324,6 +324,7 @@ func requireIndexes(t testing.TB, l *Log) {
 			require.NoError(t, err)
 			require.Equal(t, s.base+int64(relative), h.LastOffset())
 			require.Equal(t, ts, h.MaxTimestamp)
+			require.Positive(t, h.Count, "a timestamp that no record has")
 			require.Greater(t, ts, last)
 			last = ts
 		}

@@ -180,7 +180,7 @@ func (s *segment) settle(cfg *Config) error {
 		}
 		if first && pos > 0 { // indexed already
 			s.sinceIndex = int64(h.Size())
-			if h.MaxTimestamp > s.maxTimestamp {
+			if largestTime(h) > s.maxTimestamp {
 				s.maxTimestamp, s.maxOffset = h.MaxTimestamp, h.LastOffset()
 			}
 		} else if err := s.note(h, pos, cfg); err != nil {
@@ -203,6 +203,12 @@ func (s *segment) believeTimes(r *headers, e [timeWidth]byte, ok bool) error {
 	if !ok {
 		// Either no batch has a timestamp, or the index was lost.
 		h, err := r.at(0)
+		for pos := int64(0); err == nil && h.Count <= 0; h, err = r.at(pos) { // emptied by compaction: it says nothing
+			pos += int64(h.Size())
+		}
+		if err == io.EOF {
+			return nil
+		}
 		if err != nil {
 			return damagedUnlessIO(err)
 		}
@@ -350,7 +356,7 @@ func (s *segment) rebuild(cfg *Config) error {
 		if h.BaseOffset < next {
 			return fmt.Errorf("%w: segment %d at position %d: offset %d where %d is next", ErrCorrupt, s.base, pos, h.BaseOffset, next)
 		}
-		if h.MaxTimestamp > fresh.maxTimestamp {
+		if largestTime(h) > fresh.maxTimestamp {
 			fresh.maxTimestamp, fresh.maxOffset = h.MaxTimestamp, h.LastOffset()
 		}
 		if since > int64(cfg.IndexIntervalBytes) {

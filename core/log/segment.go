@@ -175,7 +175,7 @@ func (s *segment) lostEntries(cfg *Config) (bool, error) {
 // note takes a batch that was appended at pos into the indexes. The position was appended already, but is not yet public.
 func (s *segment) note(h record.Header, pos int64, cfg *Config) error {
 	last := h.LastOffset()
-	if h.MaxTimestamp > s.maxTimestamp {
+	if largestTime(h) > s.maxTimestamp {
 		s.maxTimestamp, s.maxOffset = h.MaxTimestamp, last
 	}
 	if pos == 0 {
@@ -190,6 +190,14 @@ func (s *segment) note(h record.Header, pos int64, cfg *Config) error {
 	}
 	s.sinceIndex += int64(h.Size())
 	return err
+}
+
+// largestTime is the largest timestamp of a batch's records. What compaction emptied still bears one, which nobody can find.
+func largestTime(h record.Header) int64 {
+	if h.Count <= 0 {
+		return record.NoTimestamp
+	}
+	return h.MaxTimestamp
 }
 
 // noteTime puts the largest timestamp into the time index, unless it is there.
