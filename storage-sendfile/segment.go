@@ -22,6 +22,7 @@ type segment struct {
 	write   sync.Mutex // held by whatever changes the file: Append, Truncate, Seal, Close, Remove
 	sealed  bool       // under write
 	surplus bool       // under write: the file may hold blocks, or bytes of a failed append, beyond size
+	reserve int64      // under write: up to where blocks are reserved, or not to be
 }
 
 func (g *segment) Size() int64 { return g.size.Load() }
@@ -41,9 +42,12 @@ func (g *segment) Append(b []byte) (int64, error) {
 	if err := g.file.Failed("append to"); err != nil {
 		return 0, err
 	}
+	if end := pos + int64(len(b)); end > g.reserve && end > reserveFrom {
+		g.reserveAhead(end)
+	}
 	if _, err := g.file.WriteAt(b, pos); err != nil {
 		// What went out lies beyond the segment's end: cut it off, so that a later Open doesn't take it for data.
-		g.surplus = g.file.Cut(pos) != nil
+		g.surplus, g.reserve = g.file.Cut(pos) != nil, 0
 		if !g.surplus && noSpace(err) {
 			return 0, g.file.Error("append to", err) // as if nothing had happened: there may be room later
 		}
@@ -51,6 +55,30 @@ func (g *segment) Append(b []byte) (int64, error) {
 	}
 	g.size.Store(pos + int64(len(b)))
 	return pos, nil
+}
+
+// reserveFrom is up to where a segment has no blocks reserved: most partitions that get little never need more than this.
+const reserveFrom = 64 << 10
+
+// reserveAhead reserves blocks at least up to end: as many as the segment has, within the bounds of the options. Writes
+// into reserved blocks cost half of what the file system's allocation on the way to the disk costs. Nothing hangs on it:
+// when it fails, there is no more of it in this segment. The caller holds write.
+func (g *segment) reserveAhead(end int64) {
+	from := max(g.reserve, g.size.Load())
+	n := min(max(from, reserveFrom), int64(g.storage.reserve))
+	to := min(max(end, from+n), g.capacity)
+	if n == 0 || g.capacity <= from {
+		g.reserve = g.capacity
+		return
+	}
+	g.surplus = true
+	g.reserve = to
+	if err := g.file.Reserve(from, to-from); err != nil {
+		g.reserve = g.capacity
+		if noSpace(err) && g.file.Cut(g.size.Load()) == nil {
+			g.surplus = false // the little there is may be needed elsewhere
+		}
+	}
 }
 
 // noSpace tells the errors that say the disk, or somebody's share of it, is full.
@@ -122,7 +150,7 @@ func (g *segment) Truncate(size int64) error {
 		g.size.Store(old)
 		return g.file.Fail("truncate", err)
 	}
-	g.surplus = false
+	g.surplus, g.reserve = false, 0
 	return nil
 }
 

@@ -23,23 +23,31 @@ import (
 type Options struct {
 	// Chunk is the most that one sendfile(2) call, or one copy, moves.
 	Chunk config.ByteSize `yaml:"chunk" doc:"the most bytes that one sendfile(2) call, or one copy where sendfile can't be used, moves"`
+	// Reserve is the most that is reserved ahead.
+	Reserve config.ByteSize `yaml:"reserve" doc:"the most bytes of disk that are reserved ahead of the appends to a segment (beyond 64 KiB, as many as it has); 0 for none"`
 }
 
 const (
 	minChunk = 4 << 10
 	maxChunk = 16 << 20
+
+	maxReserve = 1 << 30
 )
 
 // DefaultOptions are the options of a configuration that names none.
-func DefaultOptions() Options { return Options{Chunk: 32 << 10} }
+func DefaultOptions() Options { return Options{Chunk: 32 << 10, Reserve: 8 << 20} }
 
 // Validate reports every option that is out of range.
 func (o Options) Validate() error {
+	var errs []error
 	if o.Chunk < minChunk || o.Chunk > maxChunk {
-		return config.At("chunk", fmt.Errorf("%v is out of range, want %v to %v",
-			o.Chunk, config.ByteSize(minChunk), config.ByteSize(maxChunk)))
+		errs = append(errs, config.At("chunk", fmt.Errorf("%v is out of range, want %v to %v",
+			o.Chunk, config.ByteSize(minChunk), config.ByteSize(maxChunk))))
 	}
-	return nil
+	if o.Reserve < 0 || o.Reserve > maxReserve {
+		errs = append(errs, config.At("reserve", fmt.Errorf("%v is out of range, want 0 to %v", o.Reserve, config.ByteSize(maxReserve))))
+	}
+	return config.Join(errs...)
 }
 
 // NewFactory makes the factory for compositions; configurations call it "sendfile".
@@ -53,7 +61,7 @@ func New(o Options) (*Storage, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Storage{chunk: int(o.Chunk)}
+	s := &Storage{chunk: int(o.Chunk), reserve: o.Reserve}
 	s.views.New = func() any { return newView(s) }
 	s.buffers.New = func() any {
 		b := make([]byte, s.chunk)
@@ -69,6 +77,7 @@ var errNotRunning = errors.New("storage sendfile is not running")
 type Storage struct {
 	running atomic.Bool
 	chunk   int
+	reserve config.ByteSize
 	views   sync.Pool // of *view
 	buffers sync.Pool // of *[]byte, each chunk long
 }
@@ -99,7 +108,7 @@ func (s *Storage) Create(path string, o storage.Options) (storage.Segment, error
 	if err != nil {
 		return nil, err
 	}
-	return &segment{storage: s, file: f, capacity: o.Capacity, surplus: reserve > 0}, nil
+	return &segment{storage: s, file: f, capacity: o.Capacity, surplus: reserve > 0, reserve: reserve}, nil
 }
 
 // Open opens the segment file at path; see storage.Storage.

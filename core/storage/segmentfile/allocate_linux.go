@@ -25,6 +25,12 @@ func (f *File) Allocate(pos, n int64) error {
 	return err
 }
 
+// Reserve reserves blocks for n bytes from pos on, beyond the end of the file or not, without making it longer. After an
+// error, which may be errors.ErrUnsupported, some may be reserved; Cut gives them back. The caller must be a user.
+func (f *File) Reserve(pos, n int64) error {
+	return fallocate(f.Fd(), unix.FALLOC_FL_KEEP_SIZE, pos, n)
+}
+
 func fallocate(fd int, mode uint32, pos, n int64) error {
 	for {
 		if err := unix.Fallocate(fd, mode, pos, n); err != unix.EINTR {
