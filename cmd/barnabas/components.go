@@ -16,8 +16,11 @@ import (
 	"github.com/barnabas-mq/barnabas/plugins/compression/zstd"
 	"github.com/barnabas-mq/barnabas/plugins/offsetstores/memory"
 	"github.com/barnabas-mq/barnabas/plugins/offsetstores/topic"
+	"github.com/barnabas-mq/barnabas/plugins/partitioners/crc32"
+	"github.com/barnabas-mq/barnabas/plugins/partitioners/fnv1a"
 	"github.com/barnabas-mq/barnabas/plugins/partitioners/murmur2"
 	"github.com/barnabas-mq/barnabas/plugins/partitioners/roundrobin"
+	"github.com/barnabas-mq/barnabas/plugins/partitioners/sticky"
 	storagemmap "github.com/barnabas-mq/barnabas/storage-mmap"
 	storagesendfile "github.com/barnabas-mq/barnabas/storage-sendfile"
 )
@@ -42,7 +45,7 @@ func newComponents() (components, error) {
 	c.election, errs[1] = plugin.NewRegistry("election",
 		standalone.NewFactory())
 	c.partitioner, errs[2] = plugin.NewRegistry("partitioner",
-		murmur2.NewFactory(), roundrobin.NewFactory())
+		murmur2.NewFactory(), roundrobin.NewFactory(), sticky.NewFactory(), crc32.NewFactory(), fnv1a.NewFactory())
 	c.compression, errs[3] = plugin.NewRegistry("compression",
 		gzip.NewFactory(), snappy.NewFactory(), lz4.NewFactory(), zstd.NewFactory())
 	c.offsets, errs[4] = plugin.NewRegistry("offsets",

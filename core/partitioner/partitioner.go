@@ -74,7 +74,7 @@ type Partitioner interface {
 	//  1.1  Each answer is at least 0 and below Partitions.
 	//  1.2  Equal keys of one topic with the same number of partitions give equal answers, also in another process, when
 	//       Keyed reports true. Whether a partition is available doesn't change the answer for a record with a key.
-	//  1.3  Records without a key go to available partitions when there are any.
+	//  1.3  Records without a key go to available partitions when there are any. [HasKey] says which these are.
 	//  1.4  Neither the batch nor its records are changed or kept after return. dst's earlier elements stay.
 	//  1.5  ErrInvalid when Partitions is below 1. After an error dst is returned as it was given.
 	//  1.6  Returns early with the context's error when that ends, if it waits for anything.
@@ -82,4 +82,22 @@ type Partitioner interface {
 
 	// Keyed says whether records with a key go to a partition that depends on the key alone (clause 1.2). It never changes.
 	Keyed() bool
+}
+
+// EmptyKeys is implemented by keyed partitioners that may take an empty key for none, as librdkafka does. Others take it for a
+// key like any other.
+type EmptyKeys interface {
+	// EmptyIsKey says whether a key of no bytes is one. It never changes.
+	EmptyIsKey() bool
+}
+
+// HasKey says whether p places a record with this key by it: p is keyed, and the key is one for p.
+func HasKey(p Partitioner, key []byte) bool {
+	if key == nil || !p.Keyed() {
+		return false
+	}
+	if e, ok := p.(EmptyKeys); ok && len(key) == 0 {
+		return e.EmptyIsKey()
+	}
+	return true
 }

@@ -30,8 +30,8 @@ func Clients(e *task.Env, t *tools.Tools) []Client {
 	i := installer{env: e, tools: t}
 	all := []string{"none", "gzip", "snappy", "lz4", "zstd"}
 	return []Client{
-		{Name: "java", Codecs: all, Install: i.java("java-clients", "clients.pom.xml")},
-		{Name: "java-old", Codecs: all, Install: i.java("java-clients-old", "clients-old.pom.xml")},
+		{Name: "java", Codecs: all, Install: i.java("java-clients", "clients.pom.xml", "client")},
+		{Name: "java-old", Codecs: all, Install: i.java("java-clients-old", "clients-old.pom.xml", "client")},
 		{Name: "kcat", Codecs: all, Quirks: probe.Quirks{NoAdmin: true, NoTimestamps: true}, Install: i.kcat},
 		{Name: "confluent-python", Codecs: all, Install: i.python("client_confluent.py")},
 		{Name: "kafka-python", Codecs: all, Install: i.python("client_kafka_python.py")},
@@ -57,7 +57,8 @@ func lightJVM() []string {
 	return []string{"java", "-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"}
 }
 
-func (i installer) java(name, pom string) func(context.Context) (command, error) {
+// java installs one of the Java programs with the jars of a pom.
+func (i installer) java(name, pom, program string) func(context.Context) (command, error) {
 	return func(ctx context.Context) (command, error) {
 		b, err := os.ReadFile(i.dir("java", pom))
 		if err != nil {
@@ -67,7 +68,7 @@ func (i installer) java(name, pom string) func(context.Context) (command, error)
 		if err != nil {
 			return command{}, err
 		}
-		sources, err := i.javaSources("client")
+		sources, err := i.javaSources(program)
 		if err != nil {
 			return command{}, err
 		}
@@ -76,7 +77,7 @@ func (i installer) java(name, pom string) func(context.Context) (command, error)
 			return command{}, err
 		}
 		cp := classes + string(os.PathListSeparator) + filepath.Join(lib, "*")
-		return command{args: append(lightJVM(), "-cp", cp, "client.Main")}, nil
+		return command{args: append(lightJVM(), "-cp", cp, program+".Main")}, nil
 	}
 }
 

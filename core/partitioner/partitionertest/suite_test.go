@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -223,4 +225,35 @@ func (r *recorder) run(f func()) {
 	for _, c := range r.cleanups {
 		c()
 	}
+}
+
+// TestAsRecorded proves that the comparison can pass, and that it fails for one wrong partition.
+func TestAsRecorded(t *testing.T) {
+	write := func(text string) string {
+		file := filepath.Join(t.TempDir(), "client.tsv")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return file
+	}
+	failed := func(text string) bool {
+		r := &recorder{}
+		r.run(func() { AsRecorded(r, &good{}, write(text)) })
+		return len(r.messages) > 0
+	}
+	AsRecorded(t, &good{}, write("key\t1\t3\n\t0\t1\n61\t0\t1\n"))
+	require.True(t, failed("key\t1\t3\n\t0\t1\n61\t0\t2\n"), "a wrong partition")
+	require.True(t, failed("key\t1\t3\n\t0\t1\n61\t0\n"), "a column too few")
+	require.True(t, failed("key\t1\n"), "no keys")
+	require.True(t, failed("key\n61\n"), "no partitions")
+}
+
+// emptyless is a partitioner that takes an empty key for none.
+type emptyless struct{ good }
+
+func (*emptyless) EmptyIsKey() bool { return false }
+
+func TestHasKey(t *testing.T) {
+	require.True(t, partitioner.HasKey(&good{}, []byte{}))
+	require.False(t, partitioner.HasKey(&good{}, nil))
+	require.False(t, partitioner.HasKey(&emptyless{}, []byte{}))
+	require.True(t, partitioner.HasKey(&emptyless{}, []byte("k")))
 }

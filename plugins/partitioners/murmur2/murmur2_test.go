@@ -20,6 +20,11 @@ func TestSuite(t *testing.T) {
 	partitionertest.Run(t, func(*testing.T) partitioner.Partitioner { return murmur2.New() })
 }
 
+// TestAsJava compares with where the Java client puts keys (see `dev partitions`).
+func TestAsJava(t *testing.T) {
+	partitionertest.AsRecorded(t, murmur2.New(), "testdata/client.tsv")
+}
+
 // TestAsTheClients compares with a real client's partitioner that is known to mirror the Java client.
 func TestAsTheClients(t *testing.T) {
 	client := kgo.StickyKeyPartitioner(nil).ForTopic("t")

@@ -67,14 +67,14 @@ type topicAdapter struct {
 var _ kgo.TopicPartitionerOnNewBatch = (*topicAdapter)(nil)
 
 // RequiresConsistency implements kgo.TopicPartitioner.
-func (t *topicAdapter) RequiresConsistency(r *kgo.Record) bool { return t.p.Keyed() && r.Key != nil }
+func (t *topicAdapter) RequiresConsistency(r *kgo.Record) bool { return partitioner.HasKey(t.p, r.Key) }
 
 // OnNewBatch implements kgo.TopicPartitionerOnNewBatch.
 func (t *topicAdapter) OnNewBatch() { t.pinned = -1 }
 
 // Partition implements kgo.TopicPartitioner. -1 makes the client fail the record.
 func (t *topicAdapter) Partition(r *kgo.Record, n int) int {
-	pin := t.p.Keyed() && r.Key == nil
+	pin := t.p.Keyed() && !partitioner.HasKey(t.p, r.Key)
 	if pin && t.pinned >= 0 && t.pinned < n {
 		return t.pinned
 	}
