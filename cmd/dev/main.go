@@ -3,6 +3,7 @@
 //	go run ./cmd/dev test            everything that has to pass
 //	go run ./cmd/dev test unit lint  some of it
 //	go run ./cmd/dev interop --client kcat --storage mmap
+//	go run ./cmd/dev generate        the code of the plug-in protocol
 //
 // What the tests need is installed through the package managers on first use, into .cache of the repository.
 package main
@@ -44,7 +45,7 @@ func run(ctx context.Context) error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(d.testCommand(), d.lintCommand(), d.interopCommand(), d.partitionsCommand(), d.kgoCommand(), d.kafkaCommand(), d.compareCommand())
+	root.AddCommand(d.testCommand(), d.lintCommand(), d.generateCommand(), d.interopCommand(), d.partitionsCommand(), d.kgoCommand(), d.kafkaCommand(), d.compareCommand())
 	return root.ExecuteContext(ctx)
 }
 

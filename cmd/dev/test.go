@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/checks"
+	"github.com/barnabas-mq/barnabas/cmd/dev/generate"
 	"github.com/barnabas-mq/barnabas/cmd/dev/task"
 )
 
@@ -54,6 +55,9 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 	c := checks.Checks{Env: d.env, Tools: d.tools}
 	return []task.Stage{
 		{Name: "lint", About: "gofmt, go vet, golangci-lint", Run: d.lint},
+		{Name: "generated", About: "the plug-in protocol's Go code is that of its .proto file", Run: func(ctx context.Context) error {
+			return generate.Run(ctx, d.tools, d.env.Root, true)
+		}},
 		{Name: "cross", About: "builds for macOS and arm64", Run: c.Cross},
 		{Name: "unit", About: "go test ./...", Run: c.Test},
 		{Name: "race", About: "tests of concurrent packages under the race detector", Run: c.Race},
