@@ -22,7 +22,6 @@ const kgoRecords = 50_000
 // kgoLeftOut are the tests of franz-go that need what this broker does not have yet.
 func kgoLeftOut() []string {
 	return []string{
-		"TestTxn.*",                              // transactions
 		"TestShare.*", "TestConsumeRegexShare.*", // share groups (KIP-932)
 		"Test848.*",                  // the new group protocol (KIP-848)
 		"TestSCRAM.*", "TestOAuth.*", // SASL
