@@ -305,7 +305,7 @@ func (x *produceCall) reply() Reply {
 	if !x.register() {
 		out := x.response
 		x.recycle()
-		return wire.Respond(out)
+		return wire.RespondSoon(out)
 	}
 	if timeout <= 0 {
 		x.expire()

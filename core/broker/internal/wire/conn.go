@@ -82,6 +82,7 @@ type Conn struct {
 	clientID string
 	software Software
 	out      sender
+	held     *Response // one or more responses that wait for the next one, see hold; only while nobody else writes
 	watch    watch
 
 	state    atomic.Uint32
@@ -119,6 +120,9 @@ func (c *Conn) SetSoftware(s Software) { c.software = s }
 // serve runs the connection until it ends. It is its goroutine.
 func (c *Conn) serve() {
 	err := c.loop()
+	if sendErr := c.sendHeld(); err == nil {
+		err = sendErr
+	}
 	c.flush()
 	c.close()
 	c.in.close()
@@ -182,7 +186,18 @@ func (c *Conn) deliver(r Reply) error {
 	c.mu.Lock()
 	if !c.writing && r.pending == nil {
 		c.mu.Unlock()
+		if c.hold(r) {
+			return nil
+		}
 		return c.send(r)
+	}
+	if c.held != nil { // whoever writes from now on doesn't know of it
+		c.mu.Unlock()
+		if err := c.sendHeld(); err != nil {
+			r.release()
+			return err
+		}
+		c.mu.Lock()
 	}
 	for len(c.queue) >= maxPending && !c.closed() {
 		c.state.Store(sending)
@@ -232,20 +247,79 @@ func (c *Conn) writeQueue() {
 	}
 }
 
+// maxHeld is the most bytes that are held back for one write.
+const maxHeld = 16 << 10
+
+// hold keeps a response back, to be sent together with the next one, when that surely follows at once: its request is
+// here, and is of a kind that doesn't wait.
+func (c *Conn) hold(r Reply) bool {
+	if !r.soon || len(r.response.cuts) > 0 {
+		return false
+	}
+	size := len(r.response.B)
+	if c.held != nil {
+		size += len(c.held.B)
+	}
+	if key, ok := c.in.peek(); !ok || key != c.request.Key || size > maxHeld || c.server.draining.Load() {
+		return false
+	}
+	if r.response.seal() != nil {
+		return false // send says why
+	}
+	c.join(r.response)
+	return true
+}
+
+// join puts a response, whose size is filled in, behind those that are held.
+func (c *Conn) join(r *Response) {
+	if c.held == nil {
+		c.held = r
+		return
+	}
+	c.held.B = append(c.held.B, r.B...)
+	r.Release()
+}
+
+// sendHeld sends what was held back.
+func (c *Conn) sendHeld() error {
+	if c.held == nil {
+		return nil
+	}
+	r := c.held
+	c.held = nil
+	return c.write(r)
+}
+
 // send writes one complete reply. Only the goroutine whose turn it is to write may call it.
 func (c *Conn) send(r Reply) error {
-	switch {
-	case r.silent:
-		return nil
-	case r.response == nil:
+	if r.response == nil {
+		if err := c.sendHeld(); err != nil || r.silent {
+			return err
+		}
 		return closeCause(r)
 	}
-	defer r.response.Release()
 	if err := r.response.seal(); err != nil {
-		return err
+		r.response.Release()
+		return errors.Join(c.sendHeld(), err)
 	}
+	if c.held != nil {
+		if len(r.response.cuts) == 0 {
+			c.join(r.response)
+			return c.sendHeld()
+		}
+		if err := c.sendHeld(); err != nil {
+			r.response.Release()
+			return err
+		}
+	}
+	return c.write(r.response)
+}
+
+// write writes and releases a response whose size is filled in.
+func (c *Conn) write(r *Response) error {
+	defer r.Release()
 	before := c.state.Swap(sending)
-	err := c.out.send(c, r.response)
+	err := c.out.send(c, r)
 	// While a queue is written the reader may have gone on: its state counts.
 	c.state.CompareAndSwap(sending, before)
 	c.progress.Add(1)

@@ -56,6 +56,21 @@ func (f *frameReader) next() ([]byte, error) {
 	return f.body(size)
 }
 
+// peek tells the key of the frame that next will return, if all of it is there already.
+func (f *frameReader) peek() (key int16, ok bool) {
+	if f.ahead == nil {
+		return 0, false
+	}
+	b := f.ahead.B[f.from:]
+	if len(b) < 6 {
+		return 0, false
+	}
+	if size := int32(binary.BigEndian.Uint32(b)); size < 2 || int64(size) > int64(len(b)-4) {
+		return 0, false
+	}
+	return int16(binary.BigEndian.Uint16(b[4:])), true
+}
+
 // release gives back the buffers that nothing lies in any more. The frame that next returned is gone then.
 func (f *frameReader) release() {
 	if f.frame != nil {

@@ -23,6 +23,7 @@ func TestRepliesKeepTheOrderOfRequests(t *testing.T) {
 
 		var want []int32
 		open, laters := []int{}, 0
+		var frames []byte // to be sent at once
 		complete := func() {
 			i := rapid.IntRange(0, len(open)-1).Draw(rt, "which")
 			h.awaitLater(open[i] + 1)
@@ -31,17 +32,21 @@ func TestRepliesKeepTheOrderOfRequests(t *testing.T) {
 		}
 		n := rapid.IntRange(1, 40).Draw(rt, "requests")
 		for corr := range int32(n) {
-			key := rapid.SampledFrom([]int16{keyEcho, keyLater, keyLater, keySilent}).Draw(rt, "kind")
-			p.write(frameOf(key, 1, corr, fmt.Sprint(corr)))
+			key := rapid.SampledFrom([]int16{keyEcho, keyLater, keyLater, keySilent, keySoon, keySoon, keySoon}).Draw(rt, "kind")
+			frames = append(frames, frameOf(key, 1, corr, fmt.Sprint(corr))...)
+			if corr == int32(n)-1 || rapid.Bool().Draw(rt, "send") {
+				p.write(frames)
+				frames = nil
+			}
 			switch key {
 			case keyLater:
 				open = append(open, laters)
 				laters++
 				fallthrough
-			case keyEcho:
+			case keyEcho, keySoon:
 				want = append(want, corr)
 			}
-			if len(open) > 0 && rapid.Bool().Draw(rt, "complete one") {
+			if len(open) > 0 && frames == nil && rapid.Bool().Draw(rt, "complete one") {
 				complete()
 			}
 		}

@@ -29,6 +29,7 @@ const (
 	keyClose    int16 = 101 // closes
 	keyPanic    int16 = 102
 	keyViews    int16 = 103 // answers with views, see views
+	keySoon     int16 = 98  // answers with its body, soon; a body "later", "silent", "close" or "panic" is as the key of that name
 	keyVersions int16 = 18
 )
 
@@ -77,7 +78,15 @@ func (h *testHandler) Serve(ctx context.Context, r *Request) Reply {
 	}
 	h.requests = append(h.requests, Request{Key: r.Key, Version: r.Version, CorrelationID: r.CorrelationID, ClientID: r.ClientID, Body: bytes.Clone(r.Body)})
 	h.mu.Unlock()
-	switch r.Key {
+	key, kinds := r.Key, map[string]int16{"later": keyLater, "silent": keySilent, "close": keyClose, "panic": keyPanic}
+	if other, ok := kinds[string(r.Body)]; ok && key == keySoon {
+		key = other
+	}
+	switch key {
+	case keySoon:
+		resp := r.NewResponse()
+		resp.B = append(resp.B, r.Body...)
+		return RespondSoon(resp)
 	case keySilent:
 		return Silence()
 	case keyClose:
