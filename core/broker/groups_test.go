@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
@@ -295,12 +294,4 @@ func TestStaticMemberRestarts(t *testing.T) {
 	}
 	_, again := two.GroupMetadata()
 	require.Equal(t, generation, again, "a rebalance")
-}
-
-// TestTransactionsAreRefusedPlainly: a transactional producer fails at once, and is told why.
-func TestTransactionsAreRefusedPlainly(t *testing.T) {
-	address, _ := startBroker(t, t.TempDir(), topic.NewFactory())
-	fill(t, address, "t", 1, 0)
-	c := client(t, address, kgo.TransactionalID("txn"), kgo.DefaultProduceTopic("t"))
-	require.ErrorContains(t, c.BeginTransaction(), kerr.UnsupportedVersion.Message)
 }
