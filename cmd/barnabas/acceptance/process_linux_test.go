@@ -53,3 +53,17 @@ func (n *node) maps() int {
 	n.t.Helper()
 	return bytes.Count(read(n.t, fmt.Sprintf("/proc/%d/maps", n.Pid())), []byte("\n"))
 }
+
+// peak is the largest that the process's memory ever was, with the files that it has mapped.
+func (n *node) peak() int64 {
+	n.t.Helper()
+	for line := range strings.Lines(string(read(n.t, fmt.Sprintf("/proc/%d/status", n.Pid())))) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			require.NoError(n.t, err)
+			return kib << 10
+		}
+	}
+	require.Fail(n.t, "no VmHWM")
+	return 0
+}
