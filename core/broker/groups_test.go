@@ -14,48 +14,22 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
-	"github.com/barnabas-mq/barnabas/core/broker"
-	"github.com/barnabas-mq/barnabas/core/compression"
-	"github.com/barnabas-mq/barnabas/core/config"
-	"github.com/barnabas-mq/barnabas/core/config/kafka"
-	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/brokertest"
 	"github.com/barnabas-mq/barnabas/core/offsets"
-	"github.com/barnabas-mq/barnabas/core/plugin"
-	"github.com/barnabas-mq/barnabas/core/storage"
-	"github.com/barnabas-mq/barnabas/membership/standalone"
-	"github.com/barnabas-mq/barnabas/plugins/compression/snappy"
 	"github.com/barnabas-mq/barnabas/plugins/offsetstores/memory"
 	"github.com/barnabas-mq/barnabas/plugins/offsetstores/topic"
+	"github.com/barnabas-mq/barnabas/plugins/sdk/testbroker"
 	storagesendfile "github.com/barnabas-mq/barnabas/storage-sendfile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// made is a factory with its default options.
-type made[S, T any] struct{ plugin.Factory[S, T] }
-
-func (m made[S, T]) New(settings S) (T, error) {
-	return m.Factory.New(config.Empty(m.Name()), settings)
-}
-
 // startBroker runs a broker over a directory and gives its address. It is stopped when the test ends, or by stop.
 func startBroker(t *testing.T, dir string, store offsets.Factory) (address string, stop func()) {
-	layers := kafka.Layers{Static: kafka.Values{
-		"broker.id": "1", "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": dir, "group.initial.rebalance.delay.ms": "0",
-		"group.min.session.timeout.ms": "100", "offsets.topic.num.partitions": "5", "auto.create.topics.enable": "false",
-	}}
-	c, err := layers.BrokerConfig()
-	require.NoError(t, err)
-	b, err := broker.New(broker.Options{Layers: layers, Config: c, Storage: made[storage.Settings, storage.Storage]{storagesendfile.NewFactory()},
-		Election: made[election.Settings, election.Coordination]{standalone.NewFactory()}, Offsets: made[offsets.Settings, offsets.Store]{store},
-		Compression: []broker.Maker[compression.Settings, compression.Codec]{made[compression.Settings, compression.Codec]{snappy.NewFactory()}}})
-	require.NoError(t, err)
-	require.NoError(t, b.Start(t.Context()))
-	var once sync.Once
-	stop = func() { once.Do(func() { require.NoError(t, b.Stop(context.Background())) }) }
-	t.Cleanup(stop)
-	l := b.Advertised()[0]
-	return net.JoinHostPort(l.Host, fmt.Sprint(l.Port)), stop
+	b := testbroker.Start(t, brokertest.Dir(dir), brokertest.Offsets(store), brokertest.Storage(storagesendfile.NewFactory()),
+		brokertest.Property("group.min.session.timeout.ms", "100"), brokertest.Property("offsets.topic.num.partitions", "5"),
+		brokertest.Property("auto.create.topics.enable", "false"))
+	return b.Addr(), b.Stop
 }
 
 func client(t *testing.T, address string, opts ...kgo.Opt) *kgo.Client {

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -67,7 +68,7 @@ func coreImports(t *Tree) (faults []string, applied int) {
 // own folder; never another implementation. plugins/sdk and plugins/remote are kits, which implementations may use.
 func implementationImports(t *Tree) (faults []string, applied int) {
 	for _, f := range t.Files {
-		if !below(f.Dir, implementations()...) {
+		if !below(f.Dir, implementations()...) || slices.Contains(composers(), f.Path) {
 			continue
 		}
 		applied++
@@ -99,11 +100,18 @@ func implementationOf(dir string) string {
 	return strings.Join(parts[:min(depth, len(parts))], "/")
 }
 
-// oneComposer: apart from tests and the implementations themselves, only components.go imports implementations.
-func oneComposer(t *Tree) (faults []string, applied int) {
-	const composer = "cmd/barnabas/components.go"
+// composers are the files that name implementations: the program's, and that of brokers in tests, which is a kit of its own so
+// that whoever tests a plug-in needn't compose a broker.
+func composers() []string {
+	return []string{"cmd/barnabas/components.go", "plugins/sdk/testbroker/testbroker.go"}
+}
+
+// namedByComposers: apart from tests and the implementations themselves, only the composers import implementations.
+func namedByComposers(t *Tree) (faults []string, applied int) {
+	used := map[string]bool{}
 	for _, f := range t.Files {
-		if f.Test || below(f.Dir, implementations()...) {
+		composes := slices.Contains(composers(), f.Path)
+		if f.Test || below(f.Dir, implementations()...) && !composes {
 			continue
 		}
 		for _, imported := range f.Imports {
@@ -111,11 +119,17 @@ func oneComposer(t *Tree) (faults []string, applied int) {
 			if !ok || !below(house, implementations()...) || below(house, "plugins/sdk") {
 				continue
 			}
-			if f.Path == composer {
+			if composes {
 				applied++
+				used[f.Path] = true
 			} else {
-				faults = append(faults, fmt.Sprintf("%s imports %s, which is for %s", f.Path, imported, composer))
+				faults = append(faults, fmt.Sprintf("%s imports %s, which is for %s", f.Path, imported, strings.Join(composers(), " and ")))
 			}
+		}
+	}
+	for _, path := range composers() {
+		if !used[path] {
+			faults = append(faults, fmt.Sprintf("%s names no implementation any more: take it from this rule", path))
 		}
 	}
 	return faults, applied

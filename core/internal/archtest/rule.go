@@ -29,8 +29,8 @@ func Rules() []Rule {
 		},
 		{
 			Name:   "one file names the implementations",
-			Reason: "what is in the binary can be read in one place",
-			Check:  oneComposer,
+			Reason: "what is in the binary, or in a broker under test, can be read in one place",
+			Check:  namedByComposers,
 		},
 		{
 			Name:   "no init, no package-level mutable state",
