@@ -65,7 +65,7 @@ func exactlyOnce(t *testing.T, program, storage string) {
 	// The copier copies in transactions until it is told to stop; whoever comes after it fences it.
 	copying := func(ctx context.Context) {
 		s, err := kgo.NewGroupTransactSession(append(quick, kgo.TransactionalID("copier"), kgo.ConsumerGroup("copiers"), kgo.ConsumeTopics("in"), kgo.DefaultProduceTopic("out"),
-			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(), kgo.SessionTimeout(6*time.Second),
+			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.SessionTimeout(6*time.Second),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100*time.Millisecond))...)
 		require.NoError(t, err)
 		defer s.Close()

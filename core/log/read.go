@@ -55,7 +55,7 @@ func (l *Log) Read(q ReadRequest) (ReadResult, error) {
 		if err == nil && l.cuts.Load() == cuts {
 			return res, nil
 		}
-		if err == nil || try < maxTries && l.cuts.Load() != cuts {
+		if err == nil || try < maxTries && l.cutSince(cuts) {
 			// Something was cut off meanwhile: what was found may be elsewhere by now, or gone.
 			if res.View != nil {
 				res.View.Release()
@@ -78,6 +78,17 @@ func (l *Log) Read(q ReadRequest) (ReadResult, error) {
 		}
 		return ReadResult{}, l.wrap(err)
 	}
+}
+
+// cutSince says, to a look-up that failed, whether something was taken away since it loaded cuts. It waits for a truncation
+// that is under way: that one may have raised cuts before they were loaded, and does so again only when it is done.
+func (l *Log) cutSince(cuts int64) bool {
+	if l.cuts.Load() != cuts {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cuts.Load() != cuts
 }
 
 // maxTries bounds how often a read starts over because something changed under it.

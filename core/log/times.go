@@ -70,7 +70,7 @@ func (l *Log) search(look func([]*segment) (TimeOffset, bool, *segment, error)) 
 		cuts := l.cuts.Load()
 		segments := *l.segments.Load()
 		at, found, s, err := look(segments)
-		again := l.cuts.Load() != cuts
+		again := l.cuts.Load() != cuts || err != nil && l.cutSince(cuts)
 		if err != nil && s != nil && !again && try < maxTries {
 			if errors.Is(err, errDamaged) {
 				again = l.mendNow(s, err) == nil

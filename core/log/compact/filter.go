@@ -58,7 +58,7 @@ func (f *Filter) TakeAborted() []Aborted {
 // be thrown away then.
 func (f *Filter) Batch(dst []byte, b record.Batch) ([]byte, error) {
 	h := b.Header()
-	discard, lastOfTxn := false, false
+	var discard, lastOfTxn bool
 	if h.Attributes.Control() {
 		kind, err := f.r.control(b, h)
 		if err != nil {

@@ -69,9 +69,9 @@ func (x *fetchCall) convert(v storage.View, magic int8, offset int64) ([]byte, e
 	}
 	// Older formats may take more space. As in Kafka that costs the last messages, one of which is cut off, but never any of
 	// the first batch. A little more is let through, because where just compressed messages end is a matter of the codec.
-	first, _, err := record.Next(b)
-	if err != nil {
-		return converted, nil
+	first, _, partial := record.Next(b)
+	if partial != nil {
+		return converted, nil // there is no whole batch that could be cut off
 	}
 	whole, err := record.DownConvert(nil, first, magic, offset, x.h.Codecs, record.DefaultPayloadLimit)
 	if err != nil {

@@ -314,7 +314,7 @@ func TestTimedOutTransactions(t *testing.T) {
 		time.Sleep(5*time.Second - 1)
 		synctest.Wait()
 		require.Equal(t, Ongoing, state(t, m, "a"))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Equal(t, CompleteAbort, state(t, m, "a"))
 		require.ErrorIs(t, m.End("a", p, true), ErrFenced)
