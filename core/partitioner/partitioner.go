@@ -74,7 +74,8 @@ type Partitioner interface {
 	//  1.1  Each answer is at least 0 and below Partitions.
 	//  1.2  Equal keys of one topic with the same number of partitions give equal answers, also in another process, when
 	//       Keyed reports true. Whether a partition is available doesn't change the answer for a record with a key.
-	//  1.3  Records without a key go to available partitions when there are any. [HasKey] says which these are.
+	//  1.3  Records without a key go to available partitions when there are any, unless the partitioner is [Bound]. [HasKey]
+	//       says which these are.
 	//  1.4  Neither the batch nor its records are changed or kept after return. dst's earlier elements stay.
 	//  1.5  ErrInvalid when Partitions is below 1. After an error dst is returned as it was given.
 	//  1.6  Returns early with the context's error when that ends, if it waits for anything.
@@ -89,6 +90,22 @@ type Partitioner interface {
 type EmptyKeys interface {
 	// EmptyIsKey says whether a key of no bytes is one. It never changes.
 	EmptyIsKey() bool
+}
+
+// Bound is implemented by partitioners that put records where they belong for another reason than their key alone, such as a
+// header: they aren't keyed, and still no other partition will do, whether it has a leader or not.
+type Bound interface {
+	// Bound says whether it is so. It never changes.
+	Bound() bool
+}
+
+// Fixed says whether the partition that p gives a record with this key has to be taken as it is, among all partitions of the
+// topic. For other records the caller may offer only the partitions that have a leader, counted around.
+func Fixed(p Partitioner, key []byte) bool {
+	if b, ok := p.(Bound); ok && b.Bound() {
+		return true
+	}
+	return HasKey(p, key)
 }
 
 // HasKey says whether p places a record with this key by it: p is keyed, and the key is one for p.

@@ -23,7 +23,19 @@ func partitionerRole(f partitioner.Factory) role {
 		if err := start(ctx, p); err != nil {
 			return nil, nil, err
 		}
-		return &running{Component: p, partitioner: p}, &pluginv1.ConfigureResponse{Keyed: p.Keyed()}, nil
+		return &running{Component: p, partitioner: p}, traits(p), nil
+	}
+	return r
+}
+
+// traits is what the host is to know of a partitioner before it asks for partitions.
+func traits(p partitioner.Partitioner) *pluginv1.ConfigureResponse {
+	r := &pluginv1.ConfigureResponse{Keyed: p.Keyed()}
+	if e, ok := p.(partitioner.EmptyKeys); ok {
+		r.EmptyIsNoKey = !e.EmptyIsKey()
+	}
+	if b, ok := p.(partitioner.Bound); ok {
+		r.Bound = b.Bound()
 	}
 	return r
 }

@@ -175,7 +175,7 @@ func checkUnkeyed(t TB, make func() partitioner.Partitioner) {
 		b := batch(random(), 12, 60)
 		b.Available = []int32{3, 11}
 		for i, at := range partition(t, p, b) {
-			if !partitioner.HasKey(p, b.Records[i].Key) {
+			if !partitioner.Fixed(p, b.Records[i].Key) {
 				require.Contains(t, b.Available, at, "record %d", i)
 			}
 		}

@@ -251,6 +251,29 @@ type emptyless struct{ good }
 
 func (*emptyless) EmptyIsKey() bool { return false }
 
+// bound puts everything into partition 0, whatever has a leader; it isn't keyed.
+type bound struct{ good }
+
+func (*bound) Keyed() bool { return false }
+func (*bound) Bound() bool { return true }
+func (*bound) Partition(_ context.Context, dst []int32, b *partitioner.Batch) ([]int32, error) {
+	if b.Partitions < 1 {
+		return dst, partitioner.ErrInvalid
+	}
+	return append(dst, make([]int32, len(b.Records))...), nil
+}
+
+func TestBoundPasses(t *testing.T) {
+	Run(t, func(*testing.T) partitioner.Partitioner { return &bound{} })
+}
+
+func TestFixed(t *testing.T) {
+	require.True(t, partitioner.Fixed(&bound{}, nil))
+	require.True(t, partitioner.Fixed(&good{}, []byte("k")))
+	require.False(t, partitioner.Fixed(&good{}, nil))
+	require.False(t, partitioner.HasKey(&bound{}, []byte("k")))
+}
+
 func TestHasKey(t *testing.T) {
 	require.True(t, partitioner.HasKey(&good{}, []byte{}))
 	require.False(t, partitioner.HasKey(&good{}, nil))

@@ -33,8 +33,8 @@ func OnError(f func(topic string, err error)) Option { return func(a *adapter) {
 
 // New makes a partitioner for a client (kgo.RecordPartitioner) of a started Barnabas partitioner.
 //
-// Records with a key go where p says, among all partitions of the topic, when p is keyed. Records without one then stay at
-// one partition until the client begins another batch. For everything else franz-go offers p the partitions that can be
+// Records with a key go where p says, among all partitions of the topic, when p is keyed; all records do when p is
+// partitioner.Bound. Records without a key stay at one partition of a keyed p until the client begins another batch. For everything else franz-go offers p the partitions that can be
 // written to at the moment, counted from 0: they are not the topic's own numbers while some partition has no leader.
 func New(p partitioner.Partitioner, options ...Option) kgo.Partitioner {
 	a := &adapter{p: p, timeout: DefaultTimeout}
@@ -67,14 +67,14 @@ type topicAdapter struct {
 var _ kgo.TopicPartitionerOnNewBatch = (*topicAdapter)(nil)
 
 // RequiresConsistency implements kgo.TopicPartitioner.
-func (t *topicAdapter) RequiresConsistency(r *kgo.Record) bool { return partitioner.HasKey(t.p, r.Key) }
+func (t *topicAdapter) RequiresConsistency(r *kgo.Record) bool { return partitioner.Fixed(t.p, r.Key) }
 
 // OnNewBatch implements kgo.TopicPartitionerOnNewBatch.
 func (t *topicAdapter) OnNewBatch() { t.pinned = -1 }
 
 // Partition implements kgo.TopicPartitioner. -1 makes the client fail the record.
 func (t *topicAdapter) Partition(r *kgo.Record, n int) int {
-	pin := t.p.Keyed() && !partitioner.HasKey(t.p, r.Key)
+	pin := t.p.Keyed() && !partitioner.Fixed(t.p, r.Key)
 	if pin && t.pinned >= 0 && t.pinned < n {
 		return t.pinned
 	}

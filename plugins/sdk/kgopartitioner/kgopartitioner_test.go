@@ -56,6 +56,19 @@ func TestUnkeyedRecordsStayUntilTheBatchIsFull(t *testing.T) {
 	require.Equal(t, 0, topic.Partition(plain, 1), "a pin beyond the partitions that are left is none")
 }
 
+// bound is as counting, and its records belong where it puts them.
+type bound struct{ counting }
+
+func (*bound) Bound() bool { return true }
+
+// TestBoundSeesTheTopicsOwnPartitions wants nothing renumbered for records that belong somewhere, with a key or not.
+func TestBoundSeesTheTopicsOwnPartitions(t *testing.T) {
+	topic := kgopartitioner.New(&bound{}).ForTopic("t")
+	require.True(t, topic.RequiresConsistency(kgo.StringRecord("v")))
+	require.True(t, topic.RequiresConsistency(kgo.KeyStringRecord("k", "v")))
+	require.Equal(t, []int{0, 1}, []int{topic.Partition(kgo.StringRecord("v"), 3), topic.Partition(kgo.StringRecord("v"), 3)})
+}
+
 func TestOthersAreAskedForEachRecord(t *testing.T) {
 	p := &counting{}
 	topic := kgopartitioner.New(p).ForTopic("t")

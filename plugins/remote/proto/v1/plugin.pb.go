@@ -523,7 +523,11 @@ type ConfigureResponse struct {
 	// codec_id is the number of the codec in the attributes of a batch: 1 gzip, 2 snappy, 3 lz4, 4 zstd.
 	CodecId int32 `protobuf:"varint,3,opt,name=codec_id,json=codecId,proto3" json:"codec_id,omitempty"`
 	// levels are the ranges of levels that Compress takes. Empty when the codec has none.
-	Levels        []*LevelRange `protobuf:"bytes,4,rep,name=levels,proto3" json:"levels,omitempty"`
+	Levels []*LevelRange `protobuf:"bytes,4,rep,name=levels,proto3" json:"levels,omitempty"`
+	// empty_is_no_key: a key of no bytes counts as none (core/partitioner, EmptyKeys).
+	EmptyIsNoKey bool `protobuf:"varint,5,opt,name=empty_is_no_key,json=emptyIsNoKey,proto3" json:"empty_is_no_key,omitempty"`
+	// bound: records belong where they are put for another reason than their key alone (core/partitioner, Bound).
+	Bound         bool `protobuf:"varint,6,opt,name=bound,proto3" json:"bound,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -584,6 +588,20 @@ func (x *ConfigureResponse) GetLevels() []*LevelRange {
 		return x.Levels
 	}
 	return nil
+}
+
+func (x *ConfigureResponse) GetEmptyIsNoKey() bool {
+	if x != nil {
+		return x.EmptyIsNoKey
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetBound() bool {
+	if x != nil {
+		return x.Bound
+	}
+	return false
 }
 
 // LevelRange is the levels from min to max, both included, in the numbers of Kafka's compression.<name>.level.
@@ -1728,12 +1746,14 @@ const file_barnabas_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x10ConfigureRequest\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12!\n" +
 	"\foptions_yaml\x18\x02 \x01(\fR\voptionsYaml\x12!\n" +
-	"\foptions_json\x18\x03 \x01(\fR\voptionsJson\"\xad\x01\n" +
+	"\foptions_json\x18\x03 \x01(\fR\voptionsJson\"\xea\x01\n" +
 	"\x11ConfigureResponse\x12/\n" +
 	"\x05error\x18\x01 \x01(\v2\x19.barnabas.plugin.v1.ErrorR\x05error\x12\x14\n" +
 	"\x05keyed\x18\x02 \x01(\bR\x05keyed\x12\x19\n" +
 	"\bcodec_id\x18\x03 \x01(\x05R\acodecId\x126\n" +
-	"\x06levels\x18\x04 \x03(\v2\x1e.barnabas.plugin.v1.LevelRangeR\x06levels\"0\n" +
+	"\x06levels\x18\x04 \x03(\v2\x1e.barnabas.plugin.v1.LevelRangeR\x06levels\x12%\n" +
+	"\x0fempty_is_no_key\x18\x05 \x01(\bR\femptyIsNoKey\x12\x14\n" +
+	"\x05bound\x18\x06 \x01(\bR\x05bound\"0\n" +
 	"\n" +
 	"LevelRange\x12\x10\n" +
 	"\x03min\x18\x01 \x01(\x05R\x03min\x12\x10\n" +
