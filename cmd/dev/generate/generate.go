@@ -62,7 +62,23 @@ func Run(ctx context.Context, t *tools.Tools, root string, check bool) error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, copyTo(root, check))...)
+}
+
+// copyTo keeps the copies of the .proto file that programs in other languages have beside them.
+func copyTo(root string, check bool) error {
+	want, err := os.ReadFile(filepath.Join(root, folder, file))
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(root, "plugins/examples/python-partitioner", file)
+	if !check {
+		return os.WriteFile(name, want, 0o644)
+	}
+	if there, err := os.ReadFile(name); err != nil || !bytes.Equal(there, want) {
+		return fmt.Errorf("%s is no copy of %s/%s: run `go run ./cmd/dev generate`", name, folder, file)
+	}
+	return nil
 }
 
 // compile parses the .proto file.
