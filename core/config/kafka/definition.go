@@ -91,6 +91,9 @@ var definitions = sync.OnceValue(func() *table {
 	t.broker, t.byName = index(broker)
 	t.topic, t.byTopic = index(propertiesTopic())
 	for _, d := range t.topic {
+		if d.Synonym == "" {
+			continue
+		}
 		for _, name := range chain(d.Synonym) {
 			t.synonyms[name] = d.Name
 		}
@@ -134,11 +137,9 @@ func TopicDefinition(name string) (Definition, bool) {
 }
 
 // chain lists the broker properties that stand for one setting, the one that wins first: the time of retention may be
-// given in milliseconds, minutes or hours. A property that belongs to no such family is its own chain; "" has none.
+// given in milliseconds, minutes or hours. A property that belongs to no such family is its own chain.
 func chain(name string) []string {
 	switch name {
-	case "":
-		return nil
 	case "log.retention.ms", "log.retention.minutes", "log.retention.hours":
 		return []string{"log.retention.ms", "log.retention.minutes", "log.retention.hours"}
 	case "log.roll.ms", "log.roll.hours":

@@ -117,6 +117,7 @@ func FuzzChange(f *testing.F) {
 	f.Add("listeners", "A://[::1%eth0]:1", int8(0))
 	f.Add("max.connections.per.ip.overrides", "::1:5", int8(0))
 	f.Add("log.retention.ms", "+9223372036854775807", int8(0))
+	f.Add("", "0", int8(0))
 	f.Fuzz(func(t *testing.T, name, value string, op int8) {
 		l := kafka.Layers{}
 		changes := []kafka.Change{{Name: name, Op: kafka.Op(op), Value: &value}}
