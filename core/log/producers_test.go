@@ -1,6 +1,7 @@
 package log
 
 import (
+	"errors"
 	"math"
 	"os"
 	"testing"
@@ -233,4 +234,36 @@ func TestCoordinatorBatches(t *testing.T) {
 	mark(t, l, endTxn(t, 1, 3, 0, true))
 	l.SetHighWatermark(3)
 	require.EqualValues(t, 3, l.LastStableOffset())
+}
+
+// TestVerify: a batch that would open a transaction is appended only when the coordinator says so; those that follow, that
+// come again, or that are no part of a transaction aren't asked about.
+func TestVerify(t *testing.T) {
+	l := open(t, setup(t))
+	refused := errors.New("not in the transaction")
+	asked, answer := 0, refused
+	try := func(id int64, epoch int16, sequence int32, txn bool) error {
+		_, err := l.AppendLeader(LeaderAppend{Batches: sent(t, id, epoch, sequence, txn, values(0, 1, 5)...), Verify: func(askedID int64, askedEpoch int16) error {
+			require.Equal(t, id, askedID)
+			require.Equal(t, epoch, askedEpoch)
+			asked++
+			return answer
+		}})
+		return err
+	}
+	require.NoError(t, try(9, 0, 0, false))
+	require.Zero(t, asked, "no transaction")
+	require.ErrorIs(t, try(1, 0, 0, true), refused)
+	require.EqualValues(t, 1, l.EndOffset(), "nothing was appended")
+	require.Equal(t, 1, asked)
+	answer = nil
+	require.NoError(t, try(1, 0, 0, true))
+	require.Equal(t, 2, asked)
+	answer = refused
+	require.NoError(t, try(1, 0, 1, true), "the transaction is open")
+	require.NoError(t, try(1, 0, 1, true), "sent again")
+	require.Equal(t, 2, asked)
+	require.ErrorIs(t, try(1, 1, 0, true), refused, "of another epoch it isn't")
+	mark(t, l, endTxn(t, 1, 0, 7, true))
+	require.ErrorIs(t, try(1, 0, 2, true), refused, "the next one")
 }
