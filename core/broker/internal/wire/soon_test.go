@@ -76,6 +76,11 @@ func TestNothingIsHeldBackForLong(t *testing.T) {
 			p.expect(1, "one")
 			p.expect(2, "two")
 			close(h.release)
+			if name == "one that is pending" {
+				h.awaitLater(1)
+				h.complete(0)
+				p.expect(9, "later")
+			}
 		})
 	}
 }
