@@ -13,7 +13,7 @@ func assemble(c *composition, log *slog.Logger) (server, error) {
 	for i, choice := range c.compression {
 		codecs[i] = choice
 	}
-	return broker.New(broker.Options{
+	b, err := broker.New(broker.Options{
 		Layers:      c.layers,
 		Config:      c.broker,
 		Storage:     c.storage,
@@ -22,4 +22,8 @@ func assemble(c *composition, log *slog.Logger) (server, error) {
 		Offsets:     c.offsets,
 		Logger:      log,
 	})
+	if err != nil || c.gateway == nil {
+		return b, err
+	}
+	return &fronted{server: b, c: c, log: log}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/barnabas-mq/barnabas/plugins/compression/lz4"
 	"github.com/barnabas-mq/barnabas/plugins/compression/snappy"
 	"github.com/barnabas-mq/barnabas/plugins/compression/zstd"
+	"github.com/barnabas-mq/barnabas/plugins/gateway"
 	"github.com/barnabas-mq/barnabas/plugins/offsetstores/memory"
 	"github.com/barnabas-mq/barnabas/plugins/offsetstores/topic"
 	"github.com/barnabas-mq/barnabas/plugins/partitioners/crc32"
@@ -33,7 +34,15 @@ type components struct {
 	partitioner plugin.Registry[partitioner.Settings, partitioner.Partitioner]
 	compression plugin.Registry[compression.Settings, compression.Codec]
 	offsets     plugin.Registry[offsets.Settings, offsets.Store]
+	gateway     gatewayFactory
 }
+
+// The gateway is no role, for there is one only; the rest of the program knows it by these names.
+type (
+	gatewayFactory  = gateway.Factory
+	gatewaySettings = gateway.Settings
+	gatewayServer   = *gateway.Gateway
+)
 
 // newComponents fills the registries. The first of each role is the one that serves when a configuration names none;
 // of compression, all are.
@@ -50,5 +59,6 @@ func newComponents() (components, error) {
 		gzip.NewFactory(), snappy.NewFactory(), lz4.NewFactory(), zstd.NewFactory())
 	c.offsets, errs[4] = plugin.NewRegistry("offsets",
 		topic.NewFactory(), memory.NewFactory())
+	c.gateway = gateway.NewFactory()
 	return c, errors.Join(errs[:]...)
 }

@@ -31,6 +31,9 @@ type composition struct {
 	partitioner plugin.Choice[partitioner.Settings, partitioner.Partitioner]
 	compression []plugin.Choice[compression.Settings, compression.Codec]
 	offsets     plugin.Choice[offsets.Settings, offsets.Store]
+
+	gateway     *config.Section // nil without one
+	gatewayMade gatewayFactory
 }
 
 // compose checks a configuration, from the root of its file on, and makes nothing yet. All faults come together.
@@ -42,7 +45,7 @@ func compose(root config.Section, parts components) (*composition, error) {
 			errs = append(errs, err)
 		}
 	}
-	collect(root.Only("broker", "storage", "election", "partitioner", "compression", "offsets"))
+	collect(root.Only("broker", "storage", "election", "partitioner", "compression", "offsets", gatewayKey))
 	var err error
 	c.storage, err = choose(root, parts.storage)
 	collect(err)
@@ -60,6 +63,9 @@ func compose(root config.Section, parts components) (*composition, error) {
 		c.layers.Codecs = nil // said already, and more than which are there isn't known
 	}
 	c.offsets, err = choose(root, parts.offsets)
+	collect(err)
+	c.gatewayMade = parts.gateway
+	c.gateway, err = chooseGateway(root, parts.gateway)
 	collect(err)
 	broker, _ := root.Sub("broker")
 	if c.layers.Static, c.warnings, err = kafka.ReadStatic(broker); err == nil {
@@ -149,7 +155,7 @@ func (c *composition) rows() [][2]string {
 	if file == "" {
 		file = "none: defaults"
 	}
-	return [][2]string{
+	rows := [][2]string{
 		{"configuration", file},
 		{"storage", describe(c.storage)},
 		{"election", describe(c.election)},
@@ -159,6 +165,10 @@ func (c *composition) rows() [][2]string {
 		{"listeners", strings.Join(listeners, ", ")},
 		{"data", strings.Join(absolute(c.broker.LogDirs), ", ")},
 	}
+	if c.gateway != nil {
+		rows = append(rows, [2]string{gatewayKey, options(c.gatewayMade.Effective(*c.gateway))})
+	}
+	return rows
 }
 
 // absolute says where directories really are, as far as that can be found out.
@@ -175,13 +185,17 @@ func absolute(dirs []string) []string {
 
 // describe gives the name of a choice and, in parentheses, its options.
 func describe[S, T any](choice plugin.Choice[S, T]) string {
-	options := choice.Options()
-	if len(options) == 0 {
+	if len(choice.Options()) == 0 {
 		return choice.Name()
 	}
-	pairs := make([]string, len(options))
-	for i, o := range options {
+	return choice.Name() + " (" + options(choice.Options()) + ")"
+}
+
+// options writes options with their values.
+func options(fields []config.Field) string {
+	pairs := make([]string, len(fields))
+	for i, o := range fields {
 		pairs[i] = o.Name + ": " + o.Default
 	}
-	return choice.Name() + " (" + strings.Join(pairs, ", ") + ")"
+	return strings.Join(pairs, ", ")
 }

@@ -22,6 +22,7 @@ func newPlugins(a *app) *cobra.Command {
 			list(t, a.parts.partitioner)
 			list(t, a.parts.compression)
 			list(t, a.parts.offsets)
+			describeFactory(t, gatewayKey, a.parts.gateway)
 			return t.Flush()
 		},
 	}
@@ -35,10 +36,15 @@ func list[S, T any](w io.Writer, registry plugin.Registry[S, T]) {
 		if err != nil {
 			continue // the name came from the registry itself
 		}
-		fmt.Fprintf(w, "  %s\t%s\n", name, factory.Summary())
-		for _, o := range factory.Options() {
-			fmt.Fprintf(w, "    %s\t%s, default %s: %s\n", o.Name, o.Type, orNone(o.Default), o.Doc)
-		}
+		describeFactory(w, "  "+name, factory)
+	}
+}
+
+// describeFactory prints a factory, and its options further in.
+func describeFactory[S, T any](w io.Writer, name string, factory plugin.Factory[S, T]) {
+	fmt.Fprintf(w, "%s\t%s\n", name, factory.Summary())
+	for _, o := range factory.Options() {
+		fmt.Fprintf(w, "    %s\t%s, default %s: %s\n", o.Name, o.Type, orNone(o.Default), o.Doc)
 	}
 }
 

@@ -146,6 +146,9 @@ func (a *app) announce(c *composition, broker server) {
 		texts[i] = l.String()
 	}
 	rows := append([][2]string{{"barnabas", version()}}, c.rows()...)
+	if f, ok := broker.(*fronted); ok {
+		rows = append(rows, [2]string{"http", f.front()})
+	}
 	rows = append(rows, [2]string{"serving", strings.Join(texts, ", ")})
 	_ = printRows(a.out, rows) // a reader that is gone is no reason to stop serving
 }

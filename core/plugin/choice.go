@@ -42,10 +42,7 @@ func (c Choice[S, T]) Name() string { return c.factory.name }
 
 // Options lists the options with the values they have under this choice, in place of the defaults.
 func (c Choice[S, T]) Options() []config.Field {
-	if c.factory.effective == nil {
-		return nil
-	}
-	return c.factory.effective(c.options)
+	return c.factory.Effective(c.options)
 }
 
 // New makes the implementation. It may be called more than once; each call makes another.

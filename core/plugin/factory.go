@@ -75,6 +75,14 @@ func (f Factory[S, T]) Options() []config.Field {
 	return f.fields()
 }
 
+// Effective lists the options with the values that a section gives them, in place of the defaults.
+func (f Factory[S, T]) Effective(section config.Section) []config.Field {
+	if f.effective == nil {
+		return nil
+	}
+	return f.effective(section)
+}
+
 // Check decodes and validates a section as New would, and builds nothing. It returns all faults together.
 func (f Factory[S, T]) Check(section config.Section) error {
 	if f.check == nil {
