@@ -166,8 +166,7 @@ func (c *call) unread(err error) error {
 	return fail(http.StatusBadRequest, "The body could not be read: %v", err)
 }
 
-// decode reads the body into v, after checking it against the schema that the document shows. Keys must be written as
-// there: Go's decoder alone would take them in any case. It reports false for an empty body that may be left out.
+// decode reads the body into v, after checking it against the schema that the document shows. It reports false for an empty body that may be left out.
 func (c *call) decode(v any) (bool, error) {
 	if len(bytes.TrimSpace(c.data)) == 0 {
 		if c.op.optional {
@@ -188,6 +187,9 @@ func (c *call) decode(v any) (bool, error) {
 	}
 	result := &huma.ValidateResult{}
 	huma.Validate(c.registry, c.schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, loose, result)
+	if key := misspelt(c.registry, c.schema, loose); key != "" {
+		return false, fail(http.StatusUnprocessableEntity, "Unrecognized field: %.100s", key)
+	}
 	if len(result.Errors) > 0 {
 		return false, fail(http.StatusUnprocessableEntity, "%s", faults(result.Errors))
 	}
@@ -195,6 +197,38 @@ func (c *call) decode(v any) (bool, error) {
 		return false, fail(http.StatusUnprocessableEntity, "%v", err)
 	}
 	return true, nil
+}
+
+// misspelt finds a key that a schema doesn't have in just this spelling: neither the check nor the decoder cares for case.
+func misspelt(registry huma.Registry, schema *huma.Schema, v any) string {
+	if schema.Ref != "" {
+		schema = registry.SchemaFromRef(schema.Ref)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			property := schema.Properties[key]
+			if property == nil {
+				if schema.Type == huma.TypeObject {
+					return key
+				}
+				continue
+			}
+			if key := misspelt(registry, property, value); key != "" {
+				return key
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if schema.Items == nil {
+				break
+			}
+			if key := misspelt(registry, schema.Items, value); key != "" {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 // faults joins what the check found, without repeating the input, which may be large.

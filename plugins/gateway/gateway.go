@@ -80,9 +80,10 @@ func (g *Gateway) Start(ctx context.Context) error {
 		// What waits is bounded in bytes; the library's bound in records is put where it can't be met.
 		kgo.MaxBufferedRecords(1<<30),
 		kgo.MaxBufferedBytes(int(g.options.MaxBuffered)),
-		kgo.RecordDeliveryTimeout(g.options.DeliveryTimeout),
 		kgo.ProducerLinger(linger),
 		kgo.UnknownTopicRetries(1),
+		// Whoever asks is told within delivery_timeout, also when it can't be known what became of a record.
+		kgo.AllowIdempotentProduceCancellation(),
 	)...)
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)

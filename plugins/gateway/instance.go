@@ -362,6 +362,15 @@ func commitAsMember(ctx context.Context, client *kgo.Client, offsets map[partiti
 	if len(offsets) == 0 {
 		return nil
 	}
+	// The client would put its name into the metadata, which is the caller's.
+	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
+		for _, t := range req.Topics {
+			for i := range t.Partitions {
+				t.Partitions[i].Metadata = kmsg.StringPtr("")
+			}
+		}
+		return nil
+	})
 	var failed error
 	client.CommitOffsetsSync(ctx, epochOffsets(offsets), func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 		failed = err

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -60,32 +59,24 @@ func (p *producer) route(ctx context.Context, topic string, records []*kgo.Recor
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	if err := kgopartitioner.Assign(ctx, p.partitioner, topic, info.partitions, info.available, free); err != nil {
-		return err
-	}
-	for _, r := range free {
-		if r.Partition < 0 || r.Partition >= info.partitions {
-			return fmt.Errorf("%w: partition %d of %d", partitioner.ErrInvalid, r.Partition, info.partitions)
-		}
-	}
-	return nil
+	return kgopartitioner.Assign(ctx, p.partitioner, topic, info.partitions, info.available, free)
 }
 
 // delivery is the fate of some records that were sent together.
 type delivery struct {
-	records []*kgo.Record
-
 	wait   sync.WaitGroup
+	cancel context.CancelFunc
 	mu     sync.Mutex
 	failed map[*kgo.Record]error // nil while none failed
 }
 
 // send sends records that were routed. Once given away they are sent whatever becomes of whoever asked: a record that
-// is half withdrawn helps nobody.
+// is half withdrawn helps nobody. settled must be called.
 func (p *producer) send(ctx context.Context, topic string, records []*kgo.Record) *delivery {
-	d := &delivery{records: records}
+	d := &delivery{}
 	d.wait.Add(len(records))
-	ctx = context.WithoutCancel(ctx)
+	// The client's own bound on delivery counts from a record's timestamp, which may be the caller's.
+	ctx, d.cancel = context.WithTimeout(context.WithoutCancel(ctx), p.timeout)
 	done := func(r *kgo.Record, err error) {
 		if err != nil {
 			d.fail(r, err)
@@ -114,5 +105,6 @@ func (d *delivery) fail(r *kgo.Record, err error) {
 // settled waits until every record was acknowledged or has failed, and gives those that failed.
 func (d *delivery) settled() map[*kgo.Record]error {
 	d.wait.Wait()
+	d.cancel()
 	return d.failed
 }

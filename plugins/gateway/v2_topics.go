@@ -51,11 +51,12 @@ func (g *Gateway) topicsV2() []operation {
 func (g *Gateway) listTopicsV2(c *call) (any, error) {
 	ctx, cancel := c.bound()
 	defer cancel()
-	topics, err := g.admin.ListTopics(ctx)
+	topics, err := g.describe(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	return topics.Names(), nil
+	topics.FilterInternal()
+	return append([]string{}, topics.Names()...), nil
 }
 
 // topic finds one topic, or says that there is none.
@@ -63,11 +64,38 @@ func (g *Gateway) topic(ctx context.Context, name string) (kadm.TopicDetail, err
 	if !legal(name) {
 		return kadm.TopicDetail{}, kerr.UnknownTopicOrPartition
 	}
-	topics, err := g.admin.ListTopicsWithInternal(ctx, name)
+	topics, err := g.describe(ctx, []string{name})
 	if err != nil {
 		return kadm.TopicDetail{}, err
 	}
 	return topics[name], topics[name].Err
+}
+
+// describe asks the broker for some topics, nil for all. The library would answer from what it was told a moment ago, without
+// a topic that was created since.
+func (g *Gateway) describe(ctx context.Context, names []string) (kadm.TopicDetails, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	for _, name := range names {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = &name
+		req.Topics = append(req.Topics, topic)
+	}
+	resp, err := req.RequestWith(ctx, g.client)
+	if err != nil {
+		return nil, err
+	}
+	out := kadm.TopicDetails{}
+	for _, t := range resp.Topics {
+		if t.Topic == nil {
+			continue
+		}
+		detail := kadm.TopicDetail{Topic: *t.Topic, IsInternal: t.IsInternal, Partitions: kadm.PartitionDetails{}, Err: kerr.ErrorForCode(t.ErrorCode)}
+		for _, p := range t.Partitions {
+			detail.Partitions[p.Partition] = kadm.PartitionDetail{Topic: *t.Topic, Partition: p.Partition, Leader: p.Leader, Replicas: p.Replicas, ISR: p.ISR}
+		}
+		out[*t.Topic] = detail
+	}
+	return out, nil
 }
 
 // topicPartition finds one partition.

@@ -109,7 +109,7 @@ func (g *Gateway) getCluster(c *call) (any, error) {
 
 func (g *Gateway) listTopics(c *call) (any, error) {
 	return inCluster(c, func(ctx context.Context, at place) (any, error) {
-		topics, err := g.admin.ListTopicsWithInternal(ctx)
+		topics, err := g.describe(ctx, nil)
 		if err != nil {
 			return nil, err
 		}

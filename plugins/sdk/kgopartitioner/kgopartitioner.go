@@ -11,6 +11,7 @@ package kgopartitioner
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -118,6 +119,14 @@ func Assign(ctx context.Context, p partitioner.Partitioner, topic string, partit
 	got, err := p.Partition(ctx, make([]int32, 0, len(records)), &b)
 	if err != nil {
 		return err
+	}
+	if len(got) != len(records) {
+		return fmt.Errorf("%w: %d partitions for %d records", partitioner.ErrInvalid, len(got), len(records))
+	}
+	for _, n := range got {
+		if n < 0 || n >= partitions {
+			return fmt.Errorf("%w: partition %d of %d", partitioner.ErrInvalid, n, partitions)
+		}
 	}
 	for i, r := range records {
 		r.Partition = got[i]
