@@ -13,6 +13,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/placement"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
@@ -21,6 +22,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/offsets"
+	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/core/plugin"
 	"github.com/barnabas-mq/barnabas/core/storage"
 )
@@ -42,6 +44,7 @@ type Broker struct {
 
 	storage      storage.Storage
 	codecs       *compression.Set
+	partitioners *partitioner.Set
 	coordination election.Coordination
 	offsets      offsets.Store
 
@@ -50,6 +53,7 @@ type Broker struct {
 	configs    *metadata.Configs
 	cache      *metadata.Cache
 	partitions *partition.Manager
+	placement  *placement.Checks
 	groups     *group.Manager
 	controller *controller.Controller
 	server     *wire.Server

@@ -22,7 +22,10 @@ import (
 	storagesendfile "github.com/barnabas-mq/barnabas/storage-sendfile"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// sarama's metrics have a goroutine for the whole process.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+}
 
 // startBroker runs a broker over a directory and gives its address. It is stopped when the test ends, or by stop.
 func startBroker(t *testing.T, dir string, store offsets.Factory) (address string, stop func()) {

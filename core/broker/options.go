@@ -7,6 +7,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/offsets"
+	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/core/storage"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	Election    Maker[election.Settings, election.Coordination]
 	Compression []Maker[compression.Settings, compression.Codec]
 	Offsets     Maker[offsets.Settings, offsets.Store]
+	// Partitioners are those that topics may declare (barnabas.partitioner), each under a name of its own.
+	Partitioners []Maker[partitioner.Settings, partitioner.Partitioner]
 
 	// Logger gets what the broker has to say; nil discards it.
 	Logger *slog.Logger

@@ -51,7 +51,10 @@ func (b *Broker) startPlugins(ctx context.Context) (err error) {
 	if b.codecs, err = compression.NewSet(codecs...); err != nil {
 		return err
 	}
-	return b.run(ctx, "compression", b.codecs)
+	if err := b.run(ctx, "compression", b.codecs); err != nil {
+		return err
+	}
+	return b.startPartitioners(ctx)
 }
 
 // openDirs locks the log directories. From here on nobody else can open them.
@@ -127,12 +130,13 @@ func (b *Broker) makeRooms(context.Context) error {
 // loadConfigs reads what was changed while brokers ran, and keeps it in force from then on.
 func (b *Broker) loadConfigs(ctx context.Context) error {
 	b.configs = metadata.NewConfigs(metadata.ConfigOptions{
-		Metadata: b.coordination.Metadata(),
-		BrokerID: b.id,
-		Static:   b.o.Layers.Static,
-		Codecs:   b.o.Layers.Codecs,
-		Logger:   b.log,
-		Changed:  b.configChanged,
+		Metadata:     b.coordination.Metadata(),
+		BrokerID:     b.id,
+		Static:       b.o.Layers.Static,
+		Codecs:       b.o.Layers.Codecs,
+		Partitioners: b.o.Layers.Partitioners,
+		Logger:       b.log,
+		Changed:      b.configChanged,
 	})
 	if err := b.run(ctx, "configurations", b.configs); err != nil {
 		return err
@@ -153,7 +157,7 @@ func (b *Broker) configChanged(topic string) {
 	}
 	for topic := range topics {
 		c := b.configs.TopicConfig(topic)
-		b.partitions.Configure(topic, logConfig(c), int(c.MinInsyncReplicas))
+		b.partitions.Configure(topic, b.logConfig(topic, c), int(c.MinInsyncReplicas))
 	}
 	if topic == "" {
 		b.reconfigure()
@@ -168,7 +172,7 @@ func (b *Broker) openLogs(ctx context.Context) error {
 		Codecs:  b.codecs,
 		Logger:  b.log,
 		Config: func(topic string) log.Config { // fetched: the topic may be new, and its configuration not seen yet
-			return logConfig(b.configs.FetchTopicConfig(context.Background(), topic))
+			return b.logConfig(topic, b.configs.FetchTopicConfig(context.Background(), topic))
 		},
 		RecoveryThreads:            int(c.NumRecoveryThreadsPerDataDir),
 		InitialDelay:               c.LogInitialTaskDelay,

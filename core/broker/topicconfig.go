@@ -6,7 +6,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/record"
 )
 
-// logConfig is the part of a topic's configuration that its logs act on.
+// logConfig is the part of a topic's configuration that its logs act on, but for the check of its records' keys.
 func logConfig(c kafka.TopicConfig) log.Config {
 	before, after := c.TimestampBounds()
 	return log.Config{

@@ -64,6 +64,15 @@ func (b *Broker) Addr() string { return b.addr }
 // Dir is the broker's log directory.
 func (b *Broker) Dir() string { return b.setup.dir }
 
+// Misplaced is what topics that check where their records are have counted; the broker has to run.
+func (b *Broker) Misplaced() []broker.Misplaced {
+	b.t.Helper()
+	if b.broker == nil {
+		b.t.Fatalf("brokertest: the broker is stopped")
+	}
+	return b.broker.Misplaced()
+}
+
 // Stop drains the broker and closes its files. The test fails when it can't. It does nothing when the broker is stopped already.
 func (b *Broker) Stop() {
 	b.t.Helper()

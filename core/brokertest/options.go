@@ -9,6 +9,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/offsets"
+	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/core/plugin"
 	"github.com/barnabas-mq/barnabas/core/storage"
 )
@@ -69,6 +70,14 @@ func Offsets(f offsets.Factory, options ...string) Option {
 func Compression(f compression.Factory, options ...string) Option {
 	return func(s *setup) {
 		s.options.Compression = put(s.options.Compression, maker(s, f, options))
+	}
+}
+
+// Partitioner adds a partitioner that topics may declare (barnabas.partitioner), with options as for Storage. One of the same
+// name as before takes its place.
+func Partitioner(f partitioner.Factory, options ...string) Option {
+	return func(s *setup) {
+		s.options.Partitioners = put(s.options.Partitioners, maker(s, f, options))
 	}
 }
 

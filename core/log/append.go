@@ -19,6 +19,8 @@ type LeaderAppend struct {
 	LeaderEpoch int32
 	// Origin says how much is checked.
 	Origin record.Origin
+	// Client is the software of the client that sends it.
+	Client Client
 	// Verify is asked before a batch opens a transaction in this log, whether its producer may (KIP-890). It is called under the
 	// log's lock, so that no marker comes between its answer and the append; it must not wait or call the log. Nil: it may.
 	Verify func(producerID int64, epoch int16) error
@@ -62,6 +64,11 @@ func (l *Log) AppendLeader(a LeaderAppend) (AppendInfo, error) {
 		BeforeMaxMs:   cfg.TimestampBeforeMaxMs,
 		AfterMaxMs:    cfg.TimestampAfterMaxMs,
 		Target:        record.Target{Producer: cfg.Compression.Producer, Codec: cfg.Compression.Codec, Level: cfg.Compression.Level},
+	}
+	var keys KeyCheck
+	if cfg.Keys != nil && a.Origin == record.FromClient {
+		keys = cfg.Keys.Check(l.o.Partition, a.Client)
+		rules.Keys = keys
 	}
 	res, err := l.o.Validator.Validate(a.Batches, &rules)
 	if err != nil || res.Batch == nil {
@@ -108,6 +115,9 @@ func (l *Log) AppendLeader(a LeaderAppend) (AppendInfo, error) {
 	h.BaseOffset = base
 	if err := l.append(res.Batch, h, marker, cfg); err != nil {
 		return none, err
+	}
+	if keys != nil {
+		keys.Appended()
 	}
 	return AppendInfo{BaseOffset: base, LastOffset: h.LastOffset(), MaxTimestamp: h.MaxTimestamp, LogAppendTime: res.LogAppendTime,
 		StartOffset: l.start.Load(), Flush: l.flushDue(h.LastOffset(), cfg)}, nil

@@ -45,6 +45,8 @@ type Config struct {
 	// How far a producer's timestamp may lie before and after the broker's clock; math.MaxInt64 means any.
 	TimestampBeforeMaxMs int64
 	TimestampAfterMaxMs  int64
+	// Keys checks where clients put records; nil when the topic asks for no check. It has no part in what is on disk.
+	Keys KeyChecks
 	// Preallocate allocates a new segment's bytes on disk at once.
 	Preallocate bool
 }
@@ -57,6 +59,22 @@ type Compression struct {
 	// Level is the codec's own level, from the topic's gzip, lz4 or zstd level key. It has no meaning for the other codecs.
 	Level int
 }
+
+// KeyChecks checks, for one topic, whether records are where their keys belong.
+type KeyChecks interface {
+	// Check is for one append of a client to a partition.
+	Check(partition int32, client Client) KeyCheck
+}
+
+// KeyCheck is the check of one append.
+type KeyCheck interface {
+	record.KeyCheck
+	// Appended is called when the records were appended, and not for the second time.
+	Appended()
+}
+
+// Client is the software of a client, as it names itself (KIP-511); empty when it does not.
+type Client struct{ Name, Version string }
 
 // DefaultConfig gives the defaults of Kafka 3.9.
 func DefaultConfig() Config {

@@ -230,6 +230,11 @@ func (v *Validator) validateLegacy(b []byte, r *Rules) (Result, error) {
 			return Result{}, err
 		}
 	}
+	if r.Keys != nil {
+		if err := s.checkKeys(r); err != nil {
+			return Result{}, err
+		}
+	}
 	res, err := s.finish(r, v.codecs)
 	if err != nil {
 		return Result{}, err
@@ -256,6 +261,9 @@ func (v *Validator) addLegacy(s *scratch, e entry, r *Rules) error {
 		index++
 		if errs != nil {
 			return nil //nolint:nilerr // nothing will be appended; only the other errors count
+		}
+		if r.Keys != nil {
+			s.keys = append(s.keys, m.key)
 		}
 		return s.add(Record{Timestamp: m.timestamp, Key: m.key, Value: m.value})
 	}

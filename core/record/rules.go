@@ -37,9 +37,21 @@ type Rules struct {
 	AfterMaxMs    int64 // message.timestamp.after.max.ms; likewise
 	Target        Target
 
+	// Keys, unless nil, is asked whether the keys belong into the partition.
+	Keys KeyCheck
+
 	// PayloadLimit bounds what one batch may decompress to, in bytes;
 	// DefaultPayloadLimit when 0.
 	PayloadLimit int
+}
+
+// KeyCheck says which of a producer's records are in the wrong partition.
+type KeyCheck interface {
+	// Refuse gets the keys of the records of one set, in order, nil for a record
+	// without one; they are valid during the call. It is called once, when
+	// nothing else is wrong with the records, and returns the indexes of those
+	// to refuse, in order, or an error when it cannot tell.
+	Refuse(keys [][]byte) ([]int32, error)
 }
 
 // DefaultRules are those of a topic without properties of its own in Kafka
@@ -72,6 +84,7 @@ const (
 	reasonTimestamp  = "the timestamp is outside of message.timestamp.before.max.ms and message.timestamp.after.max.ms"
 	reasonAppendTime = "a producer cannot set the timestamp type to LogAppendTime"
 	reasonInnerMagic = "the message format is not that of the message around it"
+	reasonElsewhere  = "the key belongs into another partition by the topic's barnabas.partitioner"
 	reasonNested     = "a compressed message inside of a compressed message"
 )
 

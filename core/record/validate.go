@@ -20,6 +20,7 @@ type Validator struct {
 type scratch struct {
 	payload []byte
 	builder Builder
+	keys    [][]byte // for Rules.Keys
 }
 
 // NewValidator returns a validator that reads compressed batches with c.
@@ -63,6 +64,7 @@ type Result struct {
 //   - ErrUnreadable: the records do not decompress, or are compressed under
 //     inner offsets other than 0, 1, 2 …
 //   - ErrTooLarge, ErrLargerThanSegment: too many bytes, as sent or as stored
+//   - what Rules.Keys answers
 //
 // Inner offsets of an uncompressed batch are taken as they are, and those of a
 // compressed one refused unless the batch is recompressed, which gives it
@@ -159,6 +161,14 @@ func (v *Validator) validateBatch(b Batch, h Header, r *Rules) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if r.Keys != nil {
+		for it := Iterate(h, payload); it.Next(); {
+			s.keys = append(s.keys, it.Record.Key)
+		}
+		if err := s.checkKeys(r); err != nil {
+			return Result{}, err
+		}
+	}
 	if source != target {
 		return v.recompress(s, h, payload, target, w, r)
 	}
@@ -185,7 +195,28 @@ func (v *Validator) release(s *scratch) {
 	if cap(s.builder.payload) > maxPooled {
 		s.builder.payload = nil
 	}
+	clear(s.keys) // they point into what is the caller's again
+	s.keys = s.keys[:0]
+	if cap(s.keys) > maxPooled/24 {
+		s.keys = nil
+	}
 	v.scratch.Put(s)
+}
+
+// checkKeys has the keys that were gathered judged.
+func (s *scratch) checkKeys(r *Rules) error {
+	refused, err := r.Keys.Refuse(s.keys)
+	if err != nil {
+		return err
+	}
+	var errs *RecordErrors
+	for _, i := range refused {
+		errs = errs.add(i, ErrInvalid, reasonElsewhere)
+	}
+	if errs != nil {
+		return errs
+	}
+	return nil
 }
 
 // walked is what a walk over a batch's records found.

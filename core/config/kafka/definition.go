@@ -51,7 +51,7 @@ type Definition struct {
 	Null     bool   // there is no default
 	Valid    Rule   // nil when every value of the type is valid
 	Mode     Mode   // of broker properties
-	Internal bool   // listed by DescribeConfigs only when it is set
+	Internal bool   // listed by DescribeConfigs only when it is set, such as what Kafka doesn't have
 	Synonym  string // of topic properties: the broker property that holds the default, if any
 	// NoEffect is the reason for which the property, though understood, changes nothing; "" for one that is acted on.
 	NoEffect string

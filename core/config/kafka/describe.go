@@ -23,12 +23,15 @@ type Synonym struct {
 	Source Source
 }
 
-// DescribeTopic lists all properties of a topic with the given settings of its own, by name. A caller that wants some
+// DescribeTopic lists all properties of a topic with the given settings of its own, by name, internal ones only where they are set. A caller that wants some
 // properties picks them; unknown names simply aren't there.
 func (l Layers) DescribeTopic(own Values) []Entry {
 	all := definitions().topic
 	entries := make([]Entry, 0, len(all))
 	for _, d := range all {
+		if _, set := own[d.Name]; d.Internal && !set {
+			continue
+		}
 		value := l.topicValue(own, d)
 		entry := Entry{Name: d.Name, Value: &value, Source: FromDefault, Type: d.Type, Sensitive: d.Sensitive(), Doc: d.Doc}
 		if set, ok := own[d.Name]; ok {

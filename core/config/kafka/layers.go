@@ -27,6 +27,14 @@ type Layers struct {
 
 	// Codecs are the names of the codecs that this broker has, for compression.type may ask for no other; nil has all.
 	Codecs []string
+	// Partitioners are those that this broker has, for topics may declare no other; nil has all.
+	Partitioners []Partitioner
+}
+
+// Partitioner is a partitioner that topics may declare.
+type Partitioner struct {
+	Name  string
+	Keyed bool // it places records by their keys, so that it can be checked where they are
 }
 
 // at gives what one source says about a broker property by its exact name.

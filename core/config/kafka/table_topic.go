@@ -3,6 +3,8 @@ package kafka
 // propertiesTopic defines the properties of topics. A Synonym is the broker property that holds the default.
 func propertiesTopic() []Definition {
 	return []Definition{
+		{Name: "barnabas.partitioner", Type: String, Default: "", Internal: true, Doc: "Name of the partitioner by which the topic's records are placed; empty for none in particular. Kafka has no such property."},
+		{Name: "barnabas.partitioner.check", Type: String, Default: "off", Valid: oneOf{"off", "count", "reject"}, Internal: true, Doc: "What happens to records that producers put elsewhere than barnabas.partitioner does: nothing, they are counted, or refused. Kafka has no such property."},
 		{Name: "cleanup.policy", Type: List, Default: "delete", Valid: anyOf{"compact", "delete"}, Synonym: "log.cleanup.policy", Doc: "What happens to old segments: delete, compact, or both."},
 		{Name: "compression.gzip.level", Type: Int, Default: "-1", Valid: gzipLevel{}, Synonym: "compression.gzip.level", Doc: "Effort of gzip where the broker compresses, 1 to 9; -1 is the library's default."},
 		{Name: "compression.lz4.level", Type: Int, Default: "9", Valid: between{1, 17}, Synonym: "compression.lz4.level", Doc: "Effort of lz4 where the broker compresses, 1 to 17."},

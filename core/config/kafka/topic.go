@@ -47,6 +47,9 @@ type TopicConfig struct {
 	MessageDownconversionEnable     bool          `kafka:"message.downconversion.enable"`
 
 	UncleanLeaderElection bool `kafka:"unclean.leader.election.enable"`
+
+	Partitioner      string `kafka:"barnabas.partitioner"`       // "" when the topic declares none
+	PartitionerCheck string `kafka:"barnabas.partitioner.check"` // "off", "count" or "reject"
 }
 
 // CleanupPolicy says what happens to old records. With neither they stay.
@@ -157,7 +160,36 @@ func (l Layers) checkTogether(own Values) error {
 		return &Fault{Name: "min.compaction.lag.ms", Kind: ErrInvalidValue, Text: fmt.Sprintf(
 			"conflict between min.compaction.lag.ms (%d) and max.compaction.lag.ms (%d): the first must not be larger", c.MinCompactionLagMs, c.MaxCompactionLagMs)}
 	}
-	return l.checkCodec(c.CompressionType)
+	return errors.Join(l.checkCodec(c.CompressionType), l.checkPartitioner(c.Partitioner, c.PartitionerCheck))
+}
+
+// checkPartitioner refuses a partitioner that this broker doesn't have, and a check that can't be made.
+func (l Layers) checkPartitioner(name, check string) error {
+	const property = "barnabas.partitioner"
+	fault := func(property, text string) error {
+		return &Fault{Name: property, Kind: ErrInvalidValue, Text: property + ": " + text}
+	}
+	if name == "" {
+		if check != "off" {
+			return fault(property+".check", check+" needs "+property+" to say by which partitioner records are placed")
+		}
+		return nil
+	}
+	if l.Partitioners == nil {
+		return nil
+	}
+	at := slices.IndexFunc(l.Partitioners, func(p Partitioner) bool { return p.Name == name })
+	if at < 0 {
+		names := make([]string, len(l.Partitioners))
+		for i, p := range l.Partitioners {
+			names[i] = p.Name
+		}
+		return fault(property, "this broker has no partitioner "+name+"; it has: "+strings.Join(names, ", "))
+	}
+	if check != "off" && !l.Partitioners[at].Keyed {
+		return fault(property+".check", "partitioner "+name+" doesn't place records by their keys, so there is nothing to check")
+	}
+	return nil
 }
 
 // checkCodec refuses a compression type for which this broker has no codec.

@@ -12,6 +12,11 @@ import (
 	"github.com/barnabas-mq/barnabas/plugins/compression/snappy"
 	"github.com/barnabas-mq/barnabas/plugins/compression/zstd"
 	"github.com/barnabas-mq/barnabas/plugins/offsetstores/topic"
+	"github.com/barnabas-mq/barnabas/plugins/partitioners/crc32"
+	"github.com/barnabas-mq/barnabas/plugins/partitioners/fnv1a"
+	"github.com/barnabas-mq/barnabas/plugins/partitioners/murmur2"
+	"github.com/barnabas-mq/barnabas/plugins/partitioners/roundrobin"
+	"github.com/barnabas-mq/barnabas/plugins/partitioners/sticky"
 	storagemmap "github.com/barnabas-mq/barnabas/storage-mmap"
 )
 
@@ -31,5 +36,10 @@ func InTheBox() []brokertest.Option {
 		brokertest.Compression(snappy.NewFactory()),
 		brokertest.Compression(lz4.NewFactory()),
 		brokertest.Compression(zstd.NewFactory()),
+		brokertest.Partitioner(murmur2.NewFactory()),
+		brokertest.Partitioner(roundrobin.NewFactory()),
+		brokertest.Partitioner(sticky.NewFactory()),
+		brokertest.Partitioner(crc32.NewFactory()),
+		brokertest.Partitioner(fnv1a.NewFactory()),
 	}
 }

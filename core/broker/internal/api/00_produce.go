@@ -12,6 +12,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
+	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/record"
 )
 
@@ -28,6 +29,9 @@ import (
 //   - Transactional batches want a transactional id, else TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request, as in
 //     Kafka. The first one of a transaction in a partition is verified with the coordinator (KIP-890), see verifyTransaction.
 //     A transactional id alone does no harm.
+//   - Where the topic asks for it (barnabas.partitioner.check, which Kafka doesn't have), records whose keys belong into another
+//     partition are counted, or refused with INVALID_RECORD and their indexes. When the partitioner can't say, they are
+//     refused with REQUEST_TIMED_OUT, which clients try again.
 //   - Null records, which Kafka never answers, are an INVALID_RECORD.
 //
 // Versions:
@@ -57,7 +61,7 @@ func (h *handlers) produce(_ context.Context, r *Request) Reply {
 		x.recycle()
 		return wire.Close(fmt.Errorf("Produce version %d: %w", r.Version(), err))
 	}
-	x.listener = r.Listener()
+	x.listener, x.software = r.Listener(), r.Software()
 	if x.request.acks != 0 {
 		x.response = r.wire.NewResponse()
 	}
@@ -70,6 +74,7 @@ type produceCall struct {
 	h        *handlers
 	request  produceRequest
 	listener string
+	software wire.Software
 	leaders  leaders
 	failed   error // the first thing that went wrong
 	verify   func(producerID int64, epoch int16) error
@@ -174,7 +179,7 @@ func (x *produceCall) append(t *produceTopic, q *producePartition, refused error
 		return result, wait
 	}
 	x.verified = p.ID()
-	done, err := p.Append(partition.Append{Batches: q.records, Acks: x.request.acks, Verify: x.verify})
+	done, err := p.Append(partition.Append{Batches: q.records, Acks: x.request.acks, Client: log.Client(x.software), Verify: x.verify})
 	if err != nil {
 		x.fail(&result, err)
 		x.point(&result, p, "", t.id)

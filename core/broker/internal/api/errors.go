@@ -16,6 +16,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/log/producers"
 	"github.com/barnabas-mq/barnabas/core/offsets"
+	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/core/record"
 )
 
@@ -121,6 +122,7 @@ func codes() []struct {
 		{kafka.ErrReadOnly, kerr.InvalidRequest},
 		{kafka.ErrPerBroker, kerr.InvalidRequest},
 		{kafka.ErrUnknownOp, kerr.UnknownServerError},
+		{partitioner.ErrUnavailable, kerr.RequestTimedOut},
 		{context.DeadlineExceeded, kerr.RequestTimedOut},
 	}
 }

@@ -20,7 +20,9 @@ type ConfigOptions struct {
 	BrokerID int32
 	Static   kafka.Values // what the broker was started with
 	Codecs   []string     // that this broker has; nil has all
-	Logger   *slog.Logger
+	// Partitioners are those that this broker has; nil has all.
+	Partitioners []kafka.Partitioner
+	Logger       *slog.Logger
 	// Changed is called after the configuration of a topic may have become another one, or, with "", that of this broker and
 	// with it of every topic. Calls come one after the other, from the goroutine that made or saw the change, and may say
 	// what was said before. It must be quick, and call Layers, Topic and TopicConfig alone. What Start reads isn't told.
@@ -60,7 +62,7 @@ func NewConfigs(o ConfigOptions) *Configs {
 		o.Changed = func(string) {}
 	}
 	c := &Configs{o: o}
-	c.current.Store(c.derive(kafka.Layers{Static: o.Static, Codecs: o.Codecs}, nil))
+	c.current.Store(c.derive(kafka.Layers{Static: o.Static, Codecs: o.Codecs, Partitioners: o.Partitioners}, nil))
 	return c
 }
 
@@ -254,7 +256,7 @@ func (c *Configs) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	layers, own := kafka.Layers{Static: c.o.Static, Codecs: c.o.Codecs}, map[string]kafka.Values{}
+	layers, own := kafka.Layers{Static: c.o.Static, Codecs: c.o.Codecs, Partitioners: c.o.Partitioners}, map[string]kafka.Values{}
 	for _, k := range kept {
 		switch {
 		case k.Entity.Kind == election.TopicEntity:

@@ -17,6 +17,8 @@ type Append struct {
 	// Coordinator marks appends of the group and transaction coordinators, which may write control batches and are not
 	// checked for sequence numbers.
 	Coordinator bool
+	// Client is who sends it, when it isn't a coordinator.
+	Client log.Client
 	// Verify is asked, with the log locked, whether a producer may open a transaction here; see log.LeaderAppend. Nil: it may.
 	Verify func(producerID int64, epoch int16) error
 }
@@ -51,6 +53,7 @@ func (p *Partition) Append(a Append) (Appended, error) {
 		Batches:     a.Batches,
 		LeaderEpoch: v.epoch,
 		Origin:      origin,
+		Client:      a.Client,
 		Verify:      a.Verify,
 	})
 	if err != nil {
