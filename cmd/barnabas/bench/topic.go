@@ -17,8 +17,8 @@ import (
 
 const (
 	// patience bounds what is done before and after the load.
-	patience = 15 * time.Second
-	// unknownFor is how long a topic may be unknown: one that was created just now is not known everywhere yet.
+	patience = 30 * time.Second
+	// unknownFor is how long somebody else's topic may be unknown: one that was created just now is not known everywhere yet.
 	unknownFor = 2 * time.Second
 )
 
@@ -34,14 +34,16 @@ func admin(ctx context.Context, addr string, f func(context.Context, *kadm.Clien
 	return f(ctx, kadm.NewClient(client))
 }
 
-// CreateTopic creates a topic with one replica. That there is one of the name already is an error.
+// CreateTopic creates a topic with one replica, and waits until it can be used. That there is one of the name already is an
+// error.
 func CreateTopic(ctx context.Context, addr, topic string, partitions int32) error {
 	return admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
 		_, err := a.CreateTopic(ctx, partitions, 1, nil, topic)
 		if err != nil {
 			return fmt.Errorf("create topic %s: %w", topic, err)
 		}
-		return nil
+		_, err = leaders(ctx, a, topic, patience)
+		return err
 	})
 }
 
@@ -65,52 +67,66 @@ type share struct {
 // shares spreads the partitions of a topic over connections, each to their leader. With more connections than partitions,
 // partitions have several.
 func shares(ctx context.Context, addr, topic string, connections int) ([]share, error) {
-	byLeader := map[string][]int32{}
-	err := admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
-		begin := time.Now()
-		for {
-			clear(byLeader)
-			m, err := a.Metadata(ctx, topic)
-			if err == nil {
-				err = m.Topics[topic].Err
-			}
-			limit := patience - time.Second
-			if err != nil {
-				limit = unknownFor
-			}
-			ready := err == nil && len(m.Topics[topic].Partitions) > 0
-			for _, p := range m.Topics[topic].Partitions {
-				i := slices.IndexFunc(m.Brokers, func(b kadm.BrokerDetail) bool { return b.NodeID == p.Leader })
-				if p.Err != nil || i < 0 {
-					ready = false
-					continue
-				}
-				leader := net.JoinHostPort(m.Brokers[i].Host, strconv.Itoa(int(m.Brokers[i].Port)))
-				byLeader[leader] = append(byLeader[leader], p.Partition)
-			}
-			if ready { // so says whoever was asked; the leaders may not have heard of it yet
-				var ends kadm.ListedOffsets
-				if ends, err = a.ListEndOffsets(ctx, topic); err == nil {
-					err = ends.Error()
-				}
-				if err == nil {
-					return nil
-				}
-			}
-			if time.Since(begin) > limit {
-				return fmt.Errorf("topic %s: no leader for all of its partitions: %w", topic, cmp.Or(err, error(kerr.LeaderNotAvailable)))
-			}
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-ctx.Done():
-				return fmt.Errorf("topic %s: %w", topic, errors.Join(err, ctx.Err()))
-			}
-		}
+	var byLeader map[string][]int32
+	err := admin(ctx, addr, func(ctx context.Context, a *kadm.Client) (err error) {
+		byLeader, err = leaders(ctx, a, topic, unknownFor)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return spread(byLeader, connections)
+}
+
+// leaders gives the partitions of a topic by the address of their leader, once all have one that knows it. A topic may be
+// unknown for so long, and without leaders as long as ctx allows.
+func leaders(ctx context.Context, a *kadm.Client, topic string, unknown time.Duration) (map[string][]int32, error) {
+	begin := time.Now()
+	for {
+		byLeader, err := leadersNow(ctx, a, topic)
+		if err == nil {
+			return byLeader, nil
+		}
+		err = fmt.Errorf("topic %s: %w", topic, err)
+		if errors.Is(err, errUnknown) && time.Since(begin) >= unknown {
+			return nil, err
+		}
+		if pause(ctx, 50*time.Millisecond) != nil {
+			return nil, err
+		}
+	}
+}
+
+// errUnknown says that whoever was asked doesn't know the topic.
+var errUnknown = errors.New("nobody knows it")
+
+func leadersNow(ctx context.Context, a *kadm.Client, topic string) (map[string][]int32, error) {
+	m, err := a.Metadata(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Topics[topic].Err; errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, fmt.Errorf("%w: %w", errUnknown, err)
+	} else if err != nil {
+		return nil, err
+	}
+	byLeader := map[string][]int32{}
+	for _, p := range m.Topics[topic].Partitions {
+		i := slices.IndexFunc(m.Brokers, func(b kadm.BrokerDetail) bool { return b.NodeID == p.Leader })
+		if p.Err != nil || i < 0 {
+			return nil, fmt.Errorf("partition %d has no leader: %w", p.Partition, cmp.Or(p.Err, error(kerr.LeaderNotAvailable)))
+		}
+		leader := net.JoinHostPort(m.Brokers[i].Host, strconv.Itoa(int(m.Brokers[i].Port)))
+		byLeader[leader] = append(byLeader[leader], p.Partition)
+	}
+	if len(byLeader) == 0 {
+		return nil, errUnknown
+	}
+	ends, err := a.ListEndOffsets(ctx, topic) // the leaders may not have heard of it yet
+	if err == nil {
+		err = ends.Error()
+	}
+	return byLeader, err
 }
 
 func spread(byLeader map[string][]int32, connections int) ([]share, error) {
