@@ -63,6 +63,9 @@ func TestStandaloneIsWhatRunsWithoutAFile(t *testing.T) {
 func TestFalseDefaultsAreFound(t *testing.T) {
 	faults, shown := falseDefaults(t, "x.yaml", "broker:\n  #num.partitions: 7\n  #log.retention.hours: 168\nstorage:\n  mmap:\n    #max_growth: 1MiB\n")
 	assert.Equal(t, 3, shown)
+	faults, _ = falseDefaults(t, "x.yaml", "gateway:\n  #max_records: 5\n")
+	assert.Equal(t, []string{"x.yaml: gateway.max_records is 100000, not 5"}, faults)
+	faults, shown = falseDefaults(t, "x.yaml", "broker:\n  #num.partitions: 7\n  #log.retention.hours: 168\nstorage:\n  mmap:\n    #max_growth: 1MiB\n")
 	assert.Equal(t, []string{"x.yaml: num.partitions is 1, not 7", "x.yaml: storage.mmap.max_growth is 8MiB, not 1MiB"}, faults)
 }
 
@@ -90,7 +93,22 @@ func falseDefaults(t *testing.T, file, text string) (faults []string, shown int)
 	faults = append(faults, falseOptions(t, root, live, parts.storage)...)
 	faults = append(faults, falseOptions(t, root, live, parts.election)...)
 	faults = append(faults, falseOptions(t, root, live, parts.partitioner)...)
-	return append(faults, falseOptions(t, root, live, parts.offsets)...), shown
+	faults = append(faults, falseOptions(t, root, live, parts.offsets)...)
+	return append(faults, falseGateway(root, live, parts.gateway)...), shown
+}
+
+func falseGateway(root, live config.Section, factory gatewayFactory) (faults []string) {
+	section, ok := root.Sub(gatewayKey)
+	if !ok {
+		return nil
+	}
+	set, _ := live.Sub(gatewayKey)
+	for i, o := range factory.Effective(section) {
+		if want := factory.Options()[i].Default; o.Default != want && !slices.Contains(set.Keys(), o.Name) {
+			faults = append(faults, fmt.Sprintf("%s: %s.%s is %s, not %s", root.File(), gatewayKey, o.Name, want, o.Default))
+		}
+	}
+	return faults
 }
 
 func falseOptions[S, T any](t *testing.T, root, live config.Section, registry plugin.Registry[S, T]) (faults []string) {

@@ -21,10 +21,14 @@ import (
 // elsewhere moves a composition to a free port and a directory of the test's, the rest as it is.
 func elsewhere(t *testing.T, file string) source {
 	t.Helper()
-	return source{file: file, sets: []string{
+	from := source{file: file, sets: []string{
 		"broker.listeners=PLAINTEXT://127.0.0.1:0",
 		"broker.log.dirs=" + t.TempDir(),
 	}}
+	if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "\n"+gatewayKey+":") {
+		from.sets = append(from.sets, gatewayKey+".listen=127.0.0.1:0")
+	}
+	return from
 }
 
 // address reads what serve prints until it says where it serves, and goes on reading behind the test's back.

@@ -101,8 +101,10 @@ func (c *call) receive() error {
 		return fail(http.StatusUnsupportedMediaType, "HTTP 415 Unsupported Media Type: a body may not be encoded (Content-Encoding: %.40s)", encoding)
 	}
 	header := c.r.Header.Get("Content-Type")
-	if header == "" && c.op.optional && c.r.ContentLength == 0 {
-		return nil
+	if header == "" && c.op.optional { // then there must be no body
+		if err := c.readAll(); err != nil || len(c.data) == 0 {
+			return err
+		}
 	}
 	given, params, err := mime.ParseMediaType(header)
 	charset := params["charset"]
