@@ -421,6 +421,28 @@ func TestRemoval(t *testing.T) {
 	})
 }
 
+// What is committed for a new topic of a deleted one's name, as soon as the deletion was taken in, is not removed with what was
+// committed for the old one.
+func TestCommitsBehindADeletedTopicStay(t *testing.T) {
+	m := loadedManager(t, offsetstest.NewStore(offsetstest.NewDisk()), testConfig())
+	groups := make([]string, 20)
+	for i := range groups {
+		groups[i] = fmt.Sprint("g", i)
+		_, err := m.Commit(t.Context(), groups[i], simple("t", 1))
+		require.NoError(t, err)
+	}
+	for n := range int64(50) {
+		m.TopicDeleted("t")
+		for _, g := range groups {
+			_, err := m.Commit(t.Context(), g, simple("t", 2+n))
+			require.NoError(t, err)
+		}
+		for _, g := range groups {
+			require.Equal(t, 2+n, committed(t, m, g, "t"))
+		}
+	}
+}
+
 func TestExpiryRunsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := testConfig()

@@ -286,19 +286,18 @@ func (m *Manager) List() ([]Overview, error) {
 
 // Expire removes what is too old from all groups. It returns when that is stored, or ctx ends.
 func (m *Manager) Expire(ctx context.Context) {
-	m.each(ctx, func(e *entry) { e.deliver(e.group.Expire(time.Now())) })
+	m.each(ctx, true, func(e *entry) { e.deliver(e.group.Expire(time.Now())) })
 }
 
-// TopicDeleted has everything removed that groups committed for a topic. It does not wait. A group that is loading keeps
-// its offsets until they expire.
+// TopicDeleted has everything removed that groups committed for a topic. It does not wait until that is stored, but what is
+// committed after its return, for a new topic of that name, stays: writes of a group keep their order. A group that is loading
+// keeps its offsets until they expire.
 func (m *Manager) TopicDeleted(topic string) {
-	m.background(func() {
-		m.each(m.ctx, func(e *entry) { e.deliver(e.group.DropTopic(time.Now(), topic)) })
-	})
+	m.each(m.ctx, false, func(e *entry) { e.deliver(e.group.DropTopic(time.Now(), topic)) })
 }
 
-// each does something to every loaded group.
-func (m *Manager) each(ctx context.Context, event func(e *entry)) {
+// each does something to every loaded group, and stores what comes of it here if it may wait.
+func (m *Manager) each(ctx context.Context, mayWait bool, event func(e *entry)) {
 	m.mu.RLock()
 	var shards []*shard
 	for _, s := range m.shards {
@@ -318,7 +317,7 @@ func (m *Manager) each(ctx context.Context, event func(e *entry)) {
 				continue
 			}
 			event(e)
-			e.finish(true)
+			e.finish(mayWait)
 		}
 	}
 }
