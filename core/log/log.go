@@ -358,7 +358,7 @@ func (l *Log) roll(base, least int64) error {
 		}
 		old.durable = true
 	}
-	s, err := createSegment(l.o.Storage, l.Dir(), base, least, cfg, l.o.Now(), jitter(cfg))
+	s, err := createSegment(l.o.Storage, l.Dir(), base, "", least, cfg, l.o.Now(), jitter(cfg))
 	if err != nil {
 		return l.fail(fmt.Errorf("roll: %w", err))
 	}
@@ -376,21 +376,30 @@ func (l *Log) roll(base, least int64) error {
 }
 
 // widen replaces the active segment, which is empty, by one that takes at least that many bytes. The caller holds mu.
+//
+// There is a file of that name all the time: it may be the only one that says where the log's offsets go on.
 func (l *Log) widen(least int64) error {
 	segments := *l.segments.Load()
 	old := segments[len(segments)-1]
 	cfg := l.cfg.Load()
 	defer l.cuts.Add(1)
-	if err := old.remove(); err != nil {
+	path := segmentPath(l.Dir(), old.base, logSuffix)
+	if err := removeFile(path + tmpSuffix); err != nil {
 		return l.fail(err)
 	}
-	s, err := createSegment(l.o.Storage, l.Dir(), old.base, least, cfg, l.o.Now(), old.jitter)
+	s, err := createSegment(l.o.Storage, l.Dir(), old.base, tmpSuffix, least, cfg, l.o.Now(), old.jitter)
 	if err != nil {
 		return l.fail(err)
+	}
+	if err := s.data.Rename(path); err != nil {
+		return l.fail(errors.Join(err, s.data.Remove()))
 	}
 	s.next.Store(old.next.Load())
 	l.newFiles = true
 	l.setSegments(append(segments[:len(segments)-1:len(segments)-1], s))
+	if err := old.data.Close(); err != nil {
+		return l.fail(err)
+	}
 	return nil
 }
 

@@ -223,7 +223,7 @@ func (l *Log) openSegments(f found) error {
 // startOver makes an empty segment at offset the only one. The files of others are gone already.
 func (l *Log) startOver(offset int64) error {
 	cfg := l.cfg.Load()
-	s, err := createSegment(l.o.Storage, l.Dir(), offset, 0, cfg, l.o.Now(), jitter(cfg))
+	s, err := createSegment(l.o.Storage, l.Dir(), offset, "", 0, cfg, l.o.Now(), jitter(cfg))
 	if err != nil {
 		return err
 	}

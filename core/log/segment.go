@@ -63,8 +63,9 @@ type segment struct {
 
 const unknownTime = math.MinInt64
 
-// createSegment makes the files of a new, empty segment.
-func createSegment(st storage.Storage, dir string, base int64, least int64, cfg *Config, now time.Time, jitter int64) (*segment, error) {
+// createSegment makes the files of a new, empty segment. That of the data has its name with an ending, which the caller takes
+// away when it isn't empty.
+func createSegment(st storage.Storage, dir string, base int64, ending string, least int64, cfg *Config, now time.Time, jitter int64) (*segment, error) {
 	s := newSegment(dir, base)
 	s.capacity = max(cfg.segmentBytes(), least)
 	s.created, s.jitter, s.settled = now, jitter, true
@@ -72,7 +73,7 @@ func createSegment(st storage.Storage, dir string, base int64, least int64, cfg 
 	s.offsets = newIndex(segmentPath(dir, base, indexSuffix), offsetWidth)
 	s.times = newIndex(segmentPath(dir, base, timeSuffix), timeWidth)
 	var err error
-	s.data, err = st.Create(segmentPath(dir, base, logSuffix), storage.Options{Capacity: s.capacity, Preallocate: cfg.Preallocate})
+	s.data, err = st.Create(segmentPath(dir, base, logSuffix)+ending, storage.Options{Capacity: s.capacity, Preallocate: cfg.Preallocate})
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,8 @@ func (s *steppingSegment) Remove() error {
 	return s.plainSegment.Remove()
 }
 
-// Rename also tells of the states in which some of the indexes, which are renamed after the data, have followed.
+// Rename also tells of the states in which some of the indexes, which are renamed after the data, have followed. The data of
+// a widened segment are renamed alone.
 func (s *steppingSegment) Rename(path string) error {
 	from := s.path
 	s.st.tell("before rename", from)
@@ -71,7 +72,7 @@ func (s *steppingSegment) Rename(path string) error {
 		return err
 	}
 	s.st.tell("after rename", path)
-	if s.st.step == nil {
+	if s.st.step == nil || strings.HasSuffix(from, tmpSuffix) {
 		return nil
 	}
 	last := s.st.copies[len(s.st.copies)-1]

@@ -232,6 +232,36 @@ func TestFollowerAppendsBeyondASegment(t *testing.T) {
 	require.Len(t, readAll(t, l, 5, far+1, 1), 1, "an offset in the gap")
 }
 
+// The active segment may be the only file that says where the offsets of an emptied log go on: it has to be there all the time,
+// also while it is replaced because a batch is larger than it was made for.
+func TestOffsetsSurviveTheWideningOfTheOnlySegment(t *testing.T) {
+	o := setup(t)
+	o.Config.SegmentBytes = 300
+	o.StartOffset = 1000
+	st := &steppingStorage{}
+	o.Storage = st
+	l := open(t, o)
+	cfg := o.Config
+	cfg.SegmentBytes = 10_000
+	l.Configure(cfg)
+	st.step = func(op, path string) { st.copies = append(st.copies, copyDir(t, o.Dir, op, path)) }
+	produce(t, l, values(1000, 1, 2000)...)
+	st.step = nil
+	require.NotEmpty(t, st.copies)
+	o.StartOffset, o.Storage = 0, &plainStorage{}
+	for _, c := range st.copies {
+		t.Run(c.name, func(t *testing.T) {
+			o.Dir = c.dir
+			l := open(t, o)
+			require.EqualValues(t, 1000, l.StartOffset())
+			fill(t, l, 1, 1, 10)
+			requireFiles(t, l)
+		})
+	}
+	require.EqualValues(t, 1001, l.EndOffset())
+	requireFiles(t, l)
+}
+
 func TestEpochs(t *testing.T) {
 	o := setup(t)
 	l := open(t, o)
