@@ -48,8 +48,8 @@ type cleaner struct {
 
 	// Of the goroutine that chooses:
 	busy map[*Log]bool
-	// bad logs could not be compacted and are left alone from then on; late ones were interrupted, and have to wait for the next
-	// look.
+	// bad logs could not be compacted and are left alone from then on; late ones were interrupted, or found no space, and have to
+	// wait for the next look.
 	bad, late map[*Log]bool
 }
 
@@ -142,6 +142,10 @@ func (c *cleaner) took(o outcome) {
 	case o.err == nil:
 	case errors.Is(o.err, ErrInterrupted), errors.Is(o.err, context.Canceled), o.log.Err() != nil:
 		c.late[o.log] = true
+	case noSpace(o.err):
+		// It is what would give space back, so it goes on as soon as there is a little.
+		c.late[o.log] = true
+		c.m.o.Logger.Warn("no space to compact a log, will try again", "topic", o.log.Topic(), "partition", o.log.Partition(), "in", c.o.Load().Backoff, "err", o.err)
 	default:
 		c.giveUp(o.log, o.err)
 	}

@@ -10,12 +10,15 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/barnabas-mq/barnabas/core/record"
+	"github.com/barnabas-mq/barnabas/core/storage"
 )
 
 // compacting opens a manager whose logs are compacted as soon as possible.
@@ -149,6 +152,37 @@ func TestUncleanable(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out.String(), "can't be compacted"), out.String())
 	require.NoError(t, bad.Err())
 	require.Zero(t, bad.CleanedTo())
+}
+
+// fullStorage has no space for cleaned segments while full is set.
+type fullStorage struct {
+	plainStorage
+	full atomic.Bool
+}
+
+func (s *fullStorage) Create(path string, o storage.Options) (storage.Segment, error) {
+	if s.full.Load() && strings.HasSuffix(path, cleanedSuffix) {
+		return nil, &os.PathError{Op: "create", Path: path, Err: syscall.ENOSPC}
+	}
+	return s.plainStorage.Create(path, o)
+}
+
+// A disk that was full for a while doesn't end the compaction of a log.
+func TestCompactionGoesOnWhenThereIsSpaceAgain(t *testing.T) {
+	var out syncBuffer
+	st := &fullStorage{}
+	st.full.Store(true)
+	m := compacting(t, func(o *ManagerOptions) {
+		o.Storage, o.Logger = st, slog.New(slog.NewTextHandler(&out, nil))
+	}, t.TempDir())
+	l := create(t, m, "t", 0)
+	put(t, l, "k=1", "k=2")
+	rollNow(t, l)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "no space left") }, 10*time.Second, time.Millisecond)
+	require.NoError(t, l.Err())
+	st.full.Store(false)
+	compactedTo(t, l, 2)
+	require.Equal(t, []string{"1:k=2"}, contents(t, l))
 }
 
 // With compact,delete retention applies, too.

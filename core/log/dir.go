@@ -212,7 +212,7 @@ func (d *Dir) probe() error {
 		err = e
 	}
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case noSpace(err):
 		return fmt.Errorf("log directory %s is full: free some space on its file system first: %w", d.path, err)
 	case err != nil:
 		return fmt.Errorf("log directory %s can't be written to: %w", d.path, err)

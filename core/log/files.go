@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 )
 
 // replaceFile makes content the file at path, so that after a crash there is either the old file or the new one, whole.
@@ -53,6 +54,11 @@ func syncPath(dir string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// noSpace tells the errors that say the disk, or somebody's share of it, is full. They may be over soon.
+func noSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // readFile fills b from the file at path, from off on. A file that ends before is damaged.
