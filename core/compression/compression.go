@@ -12,6 +12,7 @@ package compression
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/barnabas-mq/barnabas/core/plugin"
 	"github.com/barnabas-mq/barnabas/core/record"
@@ -22,7 +23,7 @@ var (
 	// ErrCorrupt says that a block is damaged, cut off, or none of this codec.
 	ErrCorrupt = errors.New("corrupt compressed block")
 	// ErrTooLarge says that more bytes would come out of a block than the caller allows.
-	ErrTooLarge = errors.New("compressed block holds more than allowed")
+	ErrTooLarge = fmt.Errorf("compressed block %w", record.ErrPayloadTooLarge)
 	// ErrLevel says that the codec has no such level.
 	ErrLevel = errors.New("no such compression level")
 	// ErrNotRunning says that the codec was not started, or was stopped.

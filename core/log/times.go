@@ -149,13 +149,19 @@ func (l *Log) searchBatch(s *segment, pos int64, h record.Header, ts, from int64
 	if err != nil {
 		return TimeOffset{}, false, err
 	}
-	for r, err := range b.Each(l.o.Codecs, record.DefaultPayloadLimit) {
-		if err != nil {
-			return TimeOffset{}, false, fmt.Errorf("records at %d: %w", h.BaseOffset, err)
+	var at TimeOffset
+	found := false
+	err = l.o.Validator.Inflation().Do(record.DefaultPayloadLimit, func(limit int) error {
+		for r, err := range b.Each(l.o.Codecs, limit) {
+			if err != nil {
+				return fmt.Errorf("records at %d: %w", h.BaseOffset, err)
+			}
+			if r.Timestamp >= ts && r.Offset >= from {
+				at, found = TimeOffset{r.Offset, r.Timestamp, h.LeaderEpoch}, true
+				return nil
+			}
 		}
-		if r.Timestamp >= ts && r.Offset >= from {
-			return TimeOffset{r.Offset, r.Timestamp, h.LeaderEpoch}, true, nil
-		}
-	}
-	return TimeOffset{}, false, nil
+		return nil
+	})
+	return at, found, err
 }

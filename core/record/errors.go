@@ -32,6 +32,11 @@ var (
 	// make a producer send the same bytes again and again.
 	ErrUnreadable = fmt.Errorf("%w: unreadable records", ErrCorrupt)
 
+	// ErrPayloadTooLarge: what is in a compressed batch is more than the caller
+	// allows. Codecs wrap it, and what this package makes of it is an
+	// ErrUnreadable, too.
+	ErrPayloadTooLarge = errors.New("holds more than allowed")
+
 	// ErrTooLarge: a batch is larger than max.message.bytes, as it was sent or
 	// as it would be stored. Kafka's MESSAGE_TOO_LARGE.
 	ErrTooLarge = errors.New("batch is larger than max.message.bytes")
@@ -63,11 +68,15 @@ type RecordError struct {
 	Message string
 }
 
+// maxRecordErrors is how many refused records are listed. A hundred KB can
+// inflate to millions of bad records, which nobody wants to read about.
+const maxRecordErrors = 10_000
+
 // RecordErrors is the error of a batch that was refused for some of its
 // records (KIP-467). It wraps ErrTimestamp when at least one of them has a wrong
 // timestamp, else ErrInvalid.
 type RecordErrors struct {
-	Records []RecordError // never empty, in order of Index
+	Records []RecordError // never empty, in order of Index; at most the first maxRecordErrors
 	cause   error
 }
 
@@ -88,6 +97,8 @@ func (e *RecordErrors) add(index int32, cause error, message string) *RecordErro
 	if cause == ErrTimestamp {
 		e.cause = cause
 	}
-	e.Records = append(e.Records, RecordError{index, message})
+	if len(e.Records) < maxRecordErrors {
+		e.Records = append(e.Records, RecordError{index, message})
+	}
 	return e
 }

@@ -197,7 +197,7 @@ func (m *message) innerBase(payload []byte) (int64, error) {
 
 // validateLegacy is Validate for sets of formats 0 and 1: the records of the
 // set, with offsets anew, become one batch.
-func (v *Validator) validateLegacy(b []byte, r *Rules) (Result, error) {
+func (v *Validator) validateLegacy(b []byte, r *Rules, limit int) (Result, error) {
 	var set []entry
 	source := None
 	for rest := b; ; {
@@ -226,7 +226,7 @@ func (v *Validator) validateLegacy(b []byte, r *Rules) (Result, error) {
 		if e.magic() != set[0].magic() {
 			return Result{}, invalid("message format %d behind format %d", e.magic(), set[0].magic())
 		}
-		if err := v.addLegacy(s, e, r); err != nil {
+		if err := v.addLegacy(s, e, r, limit); err != nil {
 			return Result{}, err
 		}
 	}
@@ -245,7 +245,7 @@ func (v *Validator) validateLegacy(b []byte, r *Rules) (Result, error) {
 // addLegacy adds the record of one message to the batch, or the records inside
 // of it. Errors of single records count from the start of the message, as
 // Kafka's do.
-func (v *Validator) addLegacy(s *scratch, e entry, r *Rules) error {
+func (v *Validator) addLegacy(s *scratch, e entry, r *Rules, limit int) error {
 	outer, err := e.message()
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ func (v *Validator) addLegacy(s *scratch, e entry, r *Rules) error {
 	if outer.codec == None {
 		err = each(outer)
 	} else {
-		s.payload, err = outer.inner(v.codecs, s.payload, r.payloadLimit(), each)
+		s.payload, err = outer.inner(v.codecs, s.payload, limit, each)
 	}
 	switch {
 	case err != nil:

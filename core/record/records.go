@@ -14,7 +14,7 @@ type Codecs interface {
 	Compress(c Codec, level int, dst, src []byte) ([]byte, error)
 
 	// Decompress appends the contents of src to dst: at most limit bytes of
-	// them, else it is an error.
+	// them, else it is an ErrPayloadTooLarge.
 	Decompress(c Codec, dst, src []byte, limit int) ([]byte, error)
 }
 

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -12,8 +13,9 @@ const maxPooled = 4 << 20
 // Validator checks what producers send before a leader appends it. It is safe
 // for use by many goroutines; all it holds are scratch buffers.
 type Validator struct {
-	codecs  Codecs
-	scratch sync.Pool // of *scratch
+	codecs    Codecs
+	scratch   sync.Pool // of *scratch
+	inflation *Inflation
 }
 
 // scratch is the memory of one Validate call.
@@ -25,8 +27,12 @@ type scratch struct {
 
 // NewValidator returns a validator that reads compressed batches with c.
 func NewValidator(c Codecs) *Validator {
-	return &Validator{codecs: c, scratch: sync.Pool{New: func() any { return new(scratch) }}}
+	return &Validator{codecs: c, inflation: NewInflation(), scratch: sync.Pool{New: func() any { return new(scratch) }}}
 }
+
+// Inflation is where the validator's large batches take turns, for others that
+// decompress the same batches.
+func (v *Validator) Inflation() *Inflation { return v.inflation }
 
 // Result is what is left to append.
 type Result struct {
@@ -69,7 +75,30 @@ type Result struct {
 // Inner offsets of an uncompressed batch are taken as they are, and those of a
 // compressed one refused unless the batch is recompressed, which gives it
 // right ones: so do Kafka 3.9 and 4.4.
-func (v *Validator) Validate(b []byte, r *Rules) (Result, error) {
+func (v *Validator) Validate(b []byte, r *Rules) (res Result, err error) {
+	limit := r.payloadLimit()
+	if e, _, err := nextAny(b); err != nil || e == nil || e.codec() == None {
+		return v.validate(b, r, limit) // a compressed message behind others is refused unread
+	}
+	// Inflation.Do, without a closure in the usual case: that would be an allocation per batch.
+	if res, err = v.inSlot(b, r, min(limit, largePayload)); limit <= largePayload || !errors.Is(err, ErrPayloadTooLarge) {
+		return res, err
+	}
+	err = v.inflation.inTurn(limit, func(limit int) error {
+		res, err = v.validate(b, r, limit)
+		return err
+	})
+	return res, err
+}
+
+func (v *Validator) inSlot(b []byte, r *Rules, limit int) (Result, error) {
+	v.inflation.slots <- struct{}{}
+	defer v.inflation.leave()
+	return v.validate(b, r, limit)
+}
+
+// validate is Validate for batches that decompress to no more than limit.
+func (v *Validator) validate(b []byte, r *Rules, limit int) (Result, error) {
 	first, rest, err := nextAny(b)
 	switch {
 	case err != nil:
@@ -78,7 +107,7 @@ func (v *Validator) Validate(b []byte, r *Rules) (Result, error) {
 		return Result{LogAppendTime: NoTimestamp}, nil
 	}
 	if first.magic() != Magic {
-		return v.validateLegacy(b, r)
+		return v.validateLegacy(b, r, limit)
 	}
 	// All of the set is checked before any of it is judged, so that the reason
 	// given is the same whatever comes first.
@@ -98,7 +127,7 @@ func (v *Validator) Validate(b []byte, r *Rules) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	res, err := v.validateBatch(Batch(first), h, r)
+	res, err := v.validateBatch(Batch(first), h, r, limit)
 	if err != nil {
 		return Result{}, err
 	}
@@ -138,7 +167,7 @@ func (r *Rules) checkStored(res Result) (Result, error) {
 }
 
 // validateBatch is Validate for one batch of format 2 with a good checksum.
-func (v *Validator) validateBatch(b Batch, h Header, r *Rules) (Result, error) {
+func (v *Validator) validateBatch(b Batch, h Header, r *Rules, limit int) (Result, error) {
 	if err := r.checkHeader(h); err != nil {
 		return Result{}, err
 	}
@@ -152,7 +181,7 @@ func (v *Validator) validateBatch(b Batch, h Header, r *Rules) (Result, error) {
 	defer v.release(s)
 	if source != None {
 		var err error
-		if payload, err = decompress(v.codecs, source, s.payload[:0], payload, r.payloadLimit()); err != nil {
+		if payload, err = decompress(v.codecs, source, s.payload[:0], payload, limit); err != nil {
 			return Result{}, err
 		}
 		s.payload = payload

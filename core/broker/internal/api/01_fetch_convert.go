@@ -63,7 +63,7 @@ func (x *fetchCall) convert(v storage.View, magic int8, offset int64) ([]byte, e
 	if cap(b) <= 1<<20 {
 		x.scratch = b[:0]
 	}
-	converted, err := record.DownConvert(nil, b, magic, offset, x.h.Codecs, record.DefaultPayloadLimit)
+	converted, err := x.downConvert(b, magic, offset)
 	if err != nil || len(converted) <= len(b)+len(b)/16 {
 		return converted, err
 	}
@@ -73,9 +73,18 @@ func (x *fetchCall) convert(v storage.View, magic int8, offset int64) ([]byte, e
 	if partial != nil {
 		return converted, nil // there is no whole batch that could be cut off
 	}
-	whole, err := record.DownConvert(nil, first, magic, offset, x.h.Codecs, record.DefaultPayloadLimit)
+	whole, err := x.downConvert(first, magic, offset)
 	if err != nil {
 		return nil, err
 	}
 	return converted[:max(len(b), len(whole))], nil
+}
+
+// downConvert is record.DownConvert, where batches that inflate to much take turns.
+func (x *fetchCall) downConvert(b []byte, magic int8, offset int64) (converted []byte, err error) {
+	err = x.h.inflation.Do(record.DefaultPayloadLimit, func(limit int) error {
+		converted, err = record.DownConvert(nil, b, magic, offset, x.h.Codecs, limit)
+		return err
+	})
+	return converted, err
 }

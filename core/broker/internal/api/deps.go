@@ -87,6 +87,7 @@ type handlers struct {
 	Deps
 
 	sessions     *fetchsession.Cache
+	inflation    *record.Inflation // of what is converted for old clients
 	produceCalls sync.Pool
 	fetchCalls   sync.Pool
 }
@@ -104,7 +105,7 @@ func newHandlers(d Deps) *handlers {
 	if d.FetchSessions == 0 {
 		d.FetchSessions = defaultFetchSessions
 	}
-	return &handlers{Deps: d, sessions: fetchsession.NewCache(fetchsession.Options{
+	return &handlers{Deps: d, inflation: record.NewInflation(), sessions: fetchsession.NewCache(fetchsession.Options{
 		Slots:         max(d.FetchSessions, 0),
 		EvictAfter:    fetchsession.DefaultEvictAfter,
 		MaxPartitions: maxSessionPartitions,
