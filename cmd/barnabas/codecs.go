@@ -7,11 +7,11 @@ import (
 	"github.com/barnabas-mq/barnabas/core/plugin"
 )
 
-// codecs makes all codecs in this binary, with their default options. They are to be started.
+// codecs makes all codecs that run in this process, with their default options. They are to be started.
 func (c components) codecs() (*compression.Set, error) {
 	var made []compression.Codec
-	for _, name := range c.compression.Names() {
-		choice, err := c.compression.Default(name)
+	for _, name := range c.inProcess.Names() {
+		choice, err := c.inProcess.Default(name)
 		if err != nil {
 			return nil, err
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/barnabas-mq/barnabas/plugins/partitioners/murmur2"
 	"github.com/barnabas-mq/barnabas/plugins/partitioners/roundrobin"
 	"github.com/barnabas-mq/barnabas/plugins/partitioners/sticky"
+	pluginremote "github.com/barnabas-mq/barnabas/plugins/remote"
 	storagemmap "github.com/barnabas-mq/barnabas/storage-mmap"
 	storagesendfile "github.com/barnabas-mq/barnabas/storage-sendfile"
 )
@@ -35,6 +36,9 @@ type components struct {
 	compression plugin.Registry[compression.Settings, compression.Codec]
 	offsets     plugin.Registry[offsets.Settings, offsets.Store]
 	gateway     gatewayFactory
+
+	// inProcess are the codecs that need no executable: all of them serve when a configuration names none.
+	inProcess plugin.Registry[compression.Settings, compression.Codec]
 }
 
 // The gateway is no role, for there is one only; the rest of the program knows it by these names.
@@ -45,20 +49,23 @@ type (
 )
 
 // newComponents fills the registries. The first of each role is the one that serves when a configuration names none;
-// of compression, all are.
+// of compression, all that run in this process do.
 func newComponents() (components, error) {
 	var c components
-	var errs [5]error
+	var errs [7]error
 	c.storage, errs[0] = plugin.NewRegistry("storage",
 		storagemmap.NewFactory(), storagesendfile.NewFactory())
 	c.election, errs[1] = plugin.NewRegistry("election",
 		standalone.NewFactory())
-	c.partitioner, errs[2] = plugin.NewRegistry("partitioner",
-		murmur2.NewFactory(), roundrobin.NewFactory(), sticky.NewFactory(), crc32.NewFactory(), fnv1a.NewFactory())
-	c.compression, errs[3] = plugin.NewRegistry("compression",
-		gzip.NewFactory(), snappy.NewFactory(), lz4.NewFactory(), zstd.NewFactory())
-	c.offsets, errs[4] = plugin.NewRegistry("offsets",
-		topic.NewFactory(), memory.NewFactory())
+	partitioners := []partitioner.Factory{murmur2.NewFactory(), roundrobin.NewFactory(), sticky.NewFactory(), crc32.NewFactory(), fnv1a.NewFactory()}
+	inProcess, err := plugin.NewRegistry("partitioner", partitioners...)
+	errs[2] = err
+	c.partitioner, errs[3] = plugin.NewRegistry("partitioner", append(partitioners, pluginremote.NewPartitionerFactory(inProcess))...)
+	codecs := []compression.Factory{gzip.NewFactory(), snappy.NewFactory(), lz4.NewFactory(), zstd.NewFactory()}
+	c.inProcess, errs[4] = plugin.NewRegistry("compression", codecs...)
+	c.compression, errs[5] = plugin.NewRegistry("compression", append(codecs, pluginremote.NewCompressionFactory(c.inProcess))...)
+	c.offsets, errs[6] = plugin.NewRegistry("offsets",
+		topic.NewFactory(), memory.NewFactory(), pluginremote.NewOffsetsFactory())
 	c.gateway = gateway.NewFactory()
 	return c, errors.Join(errs[:]...)
 }

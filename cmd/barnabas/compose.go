@@ -53,11 +53,11 @@ func compose(root config.Section, parts components) (*composition, error) {
 	collect(err)
 	c.partitioner, err = choose(root, parts.partitioner)
 	collect(err)
-	c.compression, err = chooseAll(root, parts.compression)
+	c.compression, err = chooseCodecs(root, parts)
 	collect(err)
 	c.layers.Codecs = []string{}
 	for _, choice := range c.compression {
-		c.layers.Codecs = append(c.layers.Codecs, choice.Name())
+		c.layers.Codecs = append(c.layers.Codecs, codecOf(choice))
 	}
 	if err != nil {
 		c.layers.Codecs = nil // said already, and more than which are there isn't known
@@ -106,14 +106,14 @@ func choose[S, T any](root config.Section, registry plugin.Registry[S, T]) (plug
 	return registry.Choose(section)
 }
 
-// chooseAll reads a list of choices, each name once; without a list it is everything in the registry.
-func chooseAll[S, T any](root config.Section, registry plugin.Registry[S, T]) ([]plugin.Choice[S, T], error) {
-	var choices []plugin.Choice[S, T]
+// chooseCodecs reads a list of choices, each codec once; without a list it is every codec that runs in this process.
+func chooseCodecs(root config.Section, parts components) ([]codecChoice, error) {
+	var choices []codecChoice
 	var errs []error
-	section, ok := root.Sub(registry.Role())
+	section, ok := root.Sub(parts.compression.Role())
 	if !ok {
-		for _, name := range registry.Names() {
-			choice, err := registry.Default(name)
+		for _, name := range parts.inProcess.Names() {
+			choice, err := parts.inProcess.Default(name)
 			errs = append(errs, err)
 			choices = append(choices, choice)
 		}
@@ -125,17 +125,32 @@ func chooseAll[S, T any](root config.Section, registry plugin.Registry[S, T]) ([
 	}
 	seen := map[string]bool{}
 	for _, element := range elements {
-		choice, err := registry.Choose(element)
-		switch {
-		case err != nil:
+		choice, err := parts.compression.Choose(element)
+		if err != nil {
 			errs = append(errs, err)
-		case seen[choice.Name()]:
-			errs = append(errs, element.Wrap(fmt.Errorf("%s is named twice", choice.Name())))
+			continue
 		}
-		seen[choice.Name()] = true
+		if codec := codecOf(choice); seen[codec] {
+			errs = append(errs, element.Wrap(fmt.Errorf("%s is named twice", codec)))
+		} else {
+			seen[codec] = true
+		}
 		choices = append(choices, choice)
 	}
 	return choices, config.Join(errs...)
+}
+
+// codecChoice is the choice of one codec.
+type codecChoice = plugin.Choice[compression.Settings, compression.Codec]
+
+// codecOf names the codec that a choice comes to: that is the implementation's name, unless an option tells which codec it is.
+func codecOf(choice codecChoice) string {
+	for _, o := range choice.Options() {
+		if o.Name == "codec" {
+			return o.Default
+		}
+	}
+	return choice.Name()
 }
 
 // rows describes the composition for people: pairs of a role and what serves it.

@@ -2,8 +2,6 @@ package remote
 
 import (
 	"context"
-	"io"
-	"log"
 	"log/slog"
 	"sync"
 	"time"
@@ -44,14 +42,6 @@ func (l *hostLog) With(args ...any) hclog.Logger {
 	with.to = l.to.With(args...)
 	return &with
 }
-
-// StandardLogger and StandardWriter implement hclog.Logger for code that wants the standard library's.
-func (*hostLog) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
-	return log.New(io.Discard, "", 0)
-}
-
-// StandardWriter is described at StandardLogger.
-func (*hostLog) StandardWriter(*hclog.StandardLoggerOptions) io.Writer { return io.Discard }
 
 // Trace, Debug, Info, Warn, Error and Log implement hclog.Logger.
 func (l *hostLog) Trace(string, ...any) {}
