@@ -18,6 +18,10 @@ func (e *dirEvents) CompactionDue(*Log) {
 	}
 }
 
+func (e *dirEvents) RecoveryPointMovedBack(*Log) {
+	_ = (*dirState)(e).write(recoveryPoints) // an error takes the directory offline
+}
+
 func (e *dirEvents) CleanedToMovedBack(*Log) {
 	_ = (*dirState)(e).write(cleanerOffsets) // an error takes the directory offline
 }

@@ -69,8 +69,13 @@ func (l *Log) finish(s *segment) error {
 		return err
 	}
 	if late {
-		if err := s.data.Sync(); err != nil {
-			return err
+		for _, x := range *l.segments.Load() { // it may have been rolled, too
+			if x.durable {
+				continue
+			}
+			if err := x.sync(true); err != nil {
+				return err
+			}
 		}
 	}
 	if err := errors.Join(s.offsets.sync(), s.times.sync(), s.txns.sync()); err != nil {
@@ -86,12 +91,14 @@ func (l *Log) finish(s *segment) error {
 		}
 	}
 	// An epoch without records is not read back, so that a broker with a thousand idle partitions needn't sync each of them.
+	renamed := false
 	if n := len(l.epochs.entries); n > 0 && l.epochs.entries[n-1].Start < end {
+		renamed = l.epochs.dirty
 		if err := l.epochs.sync(); err != nil {
 			return err
 		}
 	}
-	if l.newFiles || len(l.snapshots) != before {
+	if l.newFiles || renamed || len(l.snapshots) != before {
 		if err := syncPath(l.Dir()); err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func (l *Log) sync() error {
 			}
 		}
 		var err error
-		if newFiles {
+		if newFiles || epochs { // a rename is in the directory
 			err = syncPath(l.Dir())
 		}
 		if newDir {

@@ -156,6 +156,28 @@ func TestFailedLog(t *testing.T) {
 	}
 }
 
+// What is appended while Close waits for its sync is durable, too, before the log counts as closed in order: also in segments
+// that were sealed meanwhile.
+func TestAppendsBesideCloseAreDurable(t *testing.T) {
+	o := setup(t)
+	o.Config.SegmentBytes = 300
+	st := &steppingStorage{}
+	o.Storage = st
+	l := open(t, o)
+	fill(t, l, 3, 1, 10)
+	require.NoError(t, l.Flush(t.Context(), l.EndOffset()))
+	before := len(l.Segments())
+	fill(t, l, 20, 1, 10)
+	synced := map[string]bool{}
+	st.step = func(op, path string) { synced[path] = synced[path] || op == "before sync" }
+	require.NoError(t, l.release(true))
+	st.step = nil
+	for _, s := range l.Segments()[before:] {
+		require.True(t, synced[s.Path], s.Path)
+	}
+	require.Equal(t, l.EndOffset(), l.RecoveryPoint())
+}
+
 func TestClosedLog(t *testing.T) {
 	l := open(t, setup(t))
 	fill(t, l, 3, 1, 10)

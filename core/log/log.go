@@ -60,6 +60,9 @@ type Events interface {
 	HighWatermarkMoved(l *Log)
 	RecoveryPointMoved(l *Log)
 	StartOffsetMoved(l *Log)
+	// RecoveryPointMovedBack says that records below the recovery point were cut off. It returns when the checkpoint says so, too:
+	// others may take their place and not be durable yet, and after a crash they must be checked.
+	RecoveryPointMovedBack(l *Log)
 	// CompactionDue says that a compacted log may have more to clean than before.
 	CompactionDue(l *Log)
 	// CleanedToMovedBack says that records behind the offset up to which the log was compacted are going to be replaced by

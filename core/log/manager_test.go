@@ -238,6 +238,37 @@ func TestCheckpointsAreWritten(t *testing.T) {
 	require.True(t, err != nil || string(b) == "0\n0\n", "only starts that are no segment's base")
 }
 
+// A recovery point that a truncation moves back is written at once: until it is, a crash would leave what takes the place of the
+// records that were cut unchecked.
+func TestTruncationMovesTheRecoveryPointBackAtOnce(t *testing.T) {
+	for name, cut := range map[string]func(*Log) error{
+		"to an offset":            func(l *Log) error { return l.TruncateTo(2) },
+		"below the first segment": func(l *Log) error { return l.TruncateTo(1) },
+		"fully":                   func(l *Log) error { return l.TruncateFully(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			m := manager(t, func(o *ManagerOptions) { o.RecoveryPointInterval = time.Hour }, dir)
+			l := create(t, m, "t", 0)
+			if name == "below the first segment" {
+				require.NoError(t, l.TruncateFully(2))
+			}
+			other := create(t, m, "t", 1)
+			fill(t, l, 10, 1, 10)
+			fill(t, other, 3, 1, 10)
+			for _, l := range []*Log{l, other} {
+				require.NoError(t, l.Flush(t.Context(), l.EndOffset()))
+			}
+			require.NoError(t, m.Checkpoint())
+			require.NoError(t, cut(l))
+			written, err := m.Dirs()[0].ReadCheckpoint(RecoveryPoints)
+			require.NoError(t, err)
+			require.Equal(t, map[TopicPartition]int64{{"t", 0}: l.RecoveryPoint(), {"t", 1}: 3}, written)
+			require.LessOrEqual(t, l.RecoveryPoint(), int64(2))
+		})
+	}
+}
+
 // Upkeep: retention, flush.ms and forgotten producers.
 func TestUpkeep(t *testing.T) {
 	dir := t.TempDir()

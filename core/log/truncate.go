@@ -94,16 +94,21 @@ func (l *Log) truncate(offset int64) error {
 		return err
 	}
 	l.active().next.Store(end)
-	if l.recovery.Load() > end {
-		l.recovery.Store(end)
-		l.tell(Events.RecoveryPointMoved)
-	}
+	l.moveRecoveryPointBack(end)
 	if err := l.restoreProducers(*l.segments.Load(), len(*l.segments.Load())); err != nil {
 		return err
 	}
 	l.producers.Replicated(l.hw.Load())
 	l.unstable.Store(l.producers.FirstUnstable())
 	return nil
+}
+
+// moveRecoveryPointBack moves it to the end of what is left, if it is behind. The caller holds mu, or is the only one.
+func (l *Log) moveRecoveryPointBack(end int64) {
+	if l.recovery.Load() > end {
+		l.recovery.Store(end)
+		l.tell(Events.RecoveryPointMovedBack)
+	}
 }
 
 // truncate cuts the segment's files at a position, where offset end is next.
@@ -164,6 +169,7 @@ func (l *Log) dropAll(start int64) error {
 	l.end.Store(start)
 	l.start.Store(start)
 	l.hw.Store(start)
+	l.moveRecoveryPointBack(start)
 	l.recovery.Store(start)
 	l.tell(Events.RecoveryPointMoved)
 	l.tell(Events.StartOffsetMoved)
