@@ -409,3 +409,21 @@ func TestStopEndsWhatWaits(t *testing.T) {
 	_ = input.Close()
 	wait.Wait()
 }
+
+// TestBrokerAway is retriable, told in time, and over when the broker is back.
+func TestBrokerAway(t *testing.T) {
+	b := start(t, &byKey{}, func(o *gateway.Options) { o.DeliveryTimeout, o.RequestTimeout = time.Second, time.Second })
+	b.topic("t", 1)
+	b.produce("t", `1`)
+	b.broker.Stop()
+	begin := time.Now()
+	got := b.do("POST", "/topics/t", v2json, `{"records":[{"value":2}]}`)
+	assert.Less(t, time.Since(begin), 10*time.Second)
+	assert.Contains(t, got.body, `"error_code":50003`)
+	b.get("/topics").fails(t, 50003)
+	b.broker.Restart()
+	require.Eventually(t, func() bool {
+		got := b.do("POST", "/topics/t", v2json, `{"records":[{"value":3}]}`)
+		return got.status == 200 && strings.Contains(got.body, `"offset":1,`)
+	}, 20*time.Second, 50*time.Millisecond)
+}

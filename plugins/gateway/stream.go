@@ -228,24 +228,23 @@ func (s *stream) broken(err error, within bool) error {
 
 // write writes the reports of all chunks, in order.
 func (s *stream) write(chunks <-chan chunk) {
-	gone := false
+	gone, names := false, reportNames(s.at, s.topic)
 	for ch := range chunks {
 		var failed map[*kgo.Record]error
 		if ch.sent != nil {
 			failed = ch.sent.settled()
 		}
-		var out []byte
+		out := make([]byte, 0, 256*len(ch.entries))
 		for i := range ch.entries {
 			e := &ch.entries[i]
 			err := e.err
 			if err == nil {
 				err = failed[e.record]
 			}
-			out = append(append(out, mustJSON(e.report(s.at, s.topic, err))...), '\r', '\n')
+			out = e.report(out, names, err)
 		}
 		if ch.last != nil && ch.last != io.EOF {
-			answer := fromError(ch.last)
-			out = append(append(out, mustJSON(reportV3{ErrorCode: answer.Code, Message: answer.Message})...), '\r', '\n')
+			out = reportFailure(out, ch.last)
 		}
 		if gone || len(out) == 0 {
 			continue // who is gone is told nothing; what was sent stays sent

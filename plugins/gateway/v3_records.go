@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -216,19 +217,42 @@ func decodeTyped(kind string, raw []byte) ([]byte, error) {
 	return nil, fail(http.StatusUnprocessableEntity, "type %.40q: want BINARY, JSON or STRING", kind)
 }
 
-// report is the answer to one record, failed being why it wasn't appended.
-func (e *entry) report(at place, topic string, failed error) reportV3 {
+// report appends the answer to one record, a reportV3 and a line's end, by hand: there may be very many. names holds what
+// is the same in all, see reportNames. failed is why the record wasn't appended.
+func (e *entry) report(b []byte, names string, failed error) []byte {
 	if failed != nil {
-		answer := fromError(failed)
-		return reportV3{ErrorCode: answer.Code, Message: answer.Message}
+		return reportFailure(b, failed)
 	}
-	when := e.record.Timestamp.UTC().Truncate(time.Millisecond)
-	out := reportV3{ErrorCode: http.StatusOK, ClusterID: at.cluster, TopicName: topic, PartitionID: &e.record.Partition, Offset: &e.record.Offset, Timestamp: &when}
-	if e.key != "" {
-		out.Key = &dataReportV3{Type: e.key, Size: len(e.record.Key)}
+	b = append(b, `{"error_code":200,`...)
+	b = append(b, names...)
+	b = append(b, `"partition_id":`...)
+	b = strconv.AppendInt(b, int64(e.record.Partition), 10)
+	b = append(b, `,"offset":`...)
+	b = strconv.AppendInt(b, e.record.Offset, 10)
+	b = append(b, `,"timestamp":"`...)
+	b = e.record.Timestamp.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	b = append(b, '"')
+	b = reportData(b, "key", e.key, len(e.record.Key))
+	b = reportData(b, "value", e.value, len(e.record.Value))
+	return append(b, "}\r\n"...)
+}
+
+func reportFailure(b []byte, failed error) []byte {
+	answer := fromError(failed)
+	return append(append(b, mustJSON(reportV3{ErrorCode: answer.Code, Message: answer.Message})...), '\r', '\n')
+}
+
+// reportData appends what is said of a key or a value; kind, one of the types, is "" for none.
+func reportData(b []byte, name, kind string, size int) []byte {
+	if kind == "" {
+		return b
 	}
-	if e.value != "" {
-		out.Value = &dataReportV3{Type: e.value, Size: len(e.record.Value)}
-	}
-	return out
+	b = append(append(append(b, `,"`...), name...), `":{"type":"`...)
+	b = append(append(b, kind...), `","size":`...)
+	return append(strconv.AppendInt(b, int64(size), 10), '}')
+}
+
+// reportNames is the part of every report that names the topic.
+func reportNames(at place, topic string) string {
+	return `"cluster_id":` + string(mustJSON(at.cluster)) + `,"topic_name":` + string(mustJSON(topic)) + `,`
 }
