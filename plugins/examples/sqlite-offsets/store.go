@@ -154,29 +154,29 @@ func (s *Store) Write(ctx context.Context, shard, epoch int32, b offsets.Batch) 
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return failed(ctx, err)
+		return s.failed(ctx, err)
 	}
 	defer func() { _ = tx.Rollback() }() // nothing, once it is committed
 	if err := s.owners.Check(shard, epoch); err != nil {
 		return fmt.Errorf("sqlite: %w", err)
 	}
 	if err := store(ctx, tx, b, rows); err != nil {
-		return failed(ctx, err)
+		return s.failed(ctx, err)
 	}
 	if err := tx.Commit(); err != nil {
-		return failed(ctx, err)
+		return s.failed(ctx, err)
 	}
 	return nil
 }
 
 // failed gives the database's error the meaning that it has for the caller: the full disk, the lock or the fault may be gone
 // when it tries again.
-func failed(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("sqlite: %w: %w", context.Cause(ctx), err)
-	case errors.Is(err, sql.ErrConnDone):
-		return fmt.Errorf("sqlite: %w", offsets.ErrClosed)
+func (s *Store) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("sqlite: %w: %w", ctx.Err(), err)
+	}
+	if _, closed := s.open(); closed != nil {
+		return closed
 	}
 	return fmt.Errorf("sqlite: %w: %w", offsets.ErrUnavailable, err)
 }
