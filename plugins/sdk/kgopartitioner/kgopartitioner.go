@@ -53,7 +53,11 @@ type adapter struct {
 
 // ForTopic implements kgo.Partitioner.
 func (a *adapter) ForTopic(topic string) kgo.TopicPartitioner {
-	return &topicAdapter{adapter: a, topic: topic, pinned: -1}
+	t := &topicAdapter{adapter: a, topic: topic, pinned: -1}
+	if !a.p.Keyed() {
+		return t
+	}
+	return &pinningAdapter{t}
 }
 
 // topicAdapter is used by one goroutine at a time, as kgo promises.
@@ -65,13 +69,8 @@ type topicAdapter struct {
 	answer  [1]int32
 }
 
-var _ kgo.TopicPartitionerOnNewBatch = (*topicAdapter)(nil)
-
 // RequiresConsistency implements kgo.TopicPartitioner.
 func (t *topicAdapter) RequiresConsistency(r *kgo.Record) bool { return partitioner.Fixed(t.p, r.Key) }
-
-// OnNewBatch implements kgo.TopicPartitionerOnNewBatch.
-func (t *topicAdapter) OnNewBatch() { t.pinned = -1 }
 
 // Partition implements kgo.TopicPartitioner. -1 makes the client fail the record.
 func (t *topicAdapter) Partition(r *kgo.Record, n int) int {
@@ -96,6 +95,15 @@ func (t *topicAdapter) Partition(r *kgo.Record, n int) int {
 	}
 	return int(got[0])
 }
+
+// pinningAdapter is for keyed partitioners. Whoever has OnNewBatch is asked a second time for a record that begins a batch,
+// which makes one that takes turns leave out every other partition; so others don't have it.
+type pinningAdapter struct{ *topicAdapter }
+
+var _ kgo.TopicPartitionerOnNewBatch = (*pinningAdapter)(nil)
+
+// OnNewBatch implements kgo.TopicPartitionerOnNewBatch.
+func (t *pinningAdapter) OnNewBatch() { t.pinned = -1 }
 
 func record(r *kgo.Record) partitioner.Record {
 	p := partitioner.Record{Key: r.Key, Value: r.Value}

@@ -72,6 +72,7 @@ func TestBoundSeesTheTopicsOwnPartitions(t *testing.T) {
 func TestOthersAreAskedForEachRecord(t *testing.T) {
 	p := &counting{}
 	topic := kgopartitioner.New(p).ForTopic("t")
+	require.NotImplements(t, (*kgo.TopicPartitionerOnNewBatch)(nil), topic, "franz-go would ask twice for a record that begins a batch")
 	for i := range 5 {
 		r := kgo.KeyStringRecord("k", "v")
 		r.Headers = []kgo.RecordHeader{{Key: "h", Value: []byte{1}}}
