@@ -108,6 +108,9 @@ func TestProduceAndConsume(t *testing.T) {
 	must(t, "", "topic", "create", "binary", "-b", b)
 	must(t, "", "produce", "-t", "binary", "-b", b, "-f", file, "--partitioner", "roundrobin")
 	assert.Contains(t, must(t, "", "consume", "-t", "binary", "-b", b, "-o", "json"), `"value":null,"value_base64":"/w=="`)
+	must(t, "", "topic", "create", "spread", "-b", b, "-p", "2")
+	must(t, "k:1\nk:2\n", "produce", "-t", "spread", "-b", b, "-K", ":", "-c", write(t, "partitioner: roundrobin\n"))
+	assert.ElementsMatch(t, []string{"0", "1"}, strings.Fields(must(t, "", "consume", "-t", "spread", "-b", b, "--template", "{{.Partition}}")))
 	must(t, "made\n", "produce", "-t", "by-itself", "-b", b, "--create")
 	assert.Equal(t, "made\n", must(t, "", "consume", "-t", "by-itself", "-b", b))
 }
@@ -137,6 +140,7 @@ func TestClientCommandsRefuse(t *testing.T) {
 		{"produce -t t --acks 2", exitWrong, "--acks"},
 		{"produce -t t -z lzma", exitWrong, "--codec"},
 		{"produce -t t --partitioner murmur", exitWrong, `did you mean "murmur2"`},
+		{"produce -t t -c /no/such.yaml", exitWrong, "/no/such.yaml"},
 		{"produce -t t -p 7", exitWrong, "has 1 partition, counted from 0: there is no 7"},
 		{"produce -t t -H x", exitWrong, "--header"},
 		{"produce -t t -f /no/such/file", exitWrong, "--file"},

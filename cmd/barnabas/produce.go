@@ -33,6 +33,7 @@ type produceFlags struct {
 	acks        string
 	partition   int32
 	partitioner string
+	config      string // a broker's configuration, whose partitioner is taken
 	create      bool
 	maxLine     config.ByteSize
 }
@@ -44,9 +45,11 @@ func newProduce(a *app) *cobra.Command {
 		Short: "Produce lines as records",
 		Long: `Produces each line of the input as a record, and says at the end how many were acknowledged. The exit code is 1 when any was not.
 
-A partitioner chooses the partition, unless --partition does: ` + strings.Join(a.parts.partitioner.Names(), ", ") + `.`,
+A partitioner chooses the partition, unless --partition does: ` + strings.Join(a.parts.partitioner.Names(), ", ") + `. With its
+default options when --partitioner names it; as a broker's configuration says when --config names that.`,
 		Example: `  echo hello | barnabas produce -t greetings
-  barnabas produce -t users --key-separator : --header source=import --codec zstd --file users.txt`,
+  barnabas produce -t users --key-separator : --header source=import --codec zstd --file users.txt
+  barnabas produce -t orders --config barnabas.yaml --header region=eu --file orders.txt`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.produce(cmd.Context(), &f, cmd.Flags().Changed("partition"))
@@ -61,9 +64,10 @@ A partitioner chooses the partition, unless --partition does: ` + strings.Join(a
 	cmd.Flags().StringVar(&f.acks, "acks", "all", "acknowledgements to wait for: 0, 1 or all")
 	cmd.Flags().Int32VarP(&f.partition, "partition", "p", 0, "send everything to this partition")
 	cmd.Flags().StringVar(&f.partitioner, "partitioner", a.parts.partitioner.Names()[0], "what chooses the partitions")
+	cmd.Flags().StringVarP(&f.config, "config", "c", "", "choose the partitions with the partitioner of this broker configuration")
 	cmd.Flags().BoolVar(&f.create, "create", false, "let the broker create the topic, if it may")
 	cmd.Flags().TextVar(&f.maxLine, "max-line", config.ByteSize(1<<20), "longest line")
-	cmd.MarkFlagsMutuallyExclusive("partition", "partitioner")
+	cmd.MarkFlagsMutuallyExclusive("partition", "partitioner", "config")
 	return cmd
 }
 
@@ -122,7 +126,7 @@ func (a *app) produce(ctx context.Context, f *produceFlags, fixed bool) (err err
 	defer stop()
 	var chooser partitioner.Partitioner
 	if !fixed {
-		if chooser, err = a.startPartitioner(ctx, f.partitioner); err != nil {
+		if chooser, err = a.startPartitioner(ctx, f); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, chooser.Stop(context.WithoutCancel(ctx))) }()
@@ -170,17 +174,32 @@ func (r *remote) exists(ctx context.Context, client *kgo.Client, topic string, f
 	return nil
 }
 
-// startPartitioner makes a partitioner of this binary, with its default options.
-func (a *app) startPartitioner(ctx context.Context, name string) (partitioner.Partitioner, error) {
-	choice, err := a.parts.partitioner.Default(name)
+// startPartitioner makes a partitioner of this binary with its default options, or the one of a broker's configuration.
+func (a *app) startPartitioner(ctx context.Context, f *produceFlags) (partitioner.Partitioner, error) {
+	choice, err := a.choosePartitioner(f)
 	if err != nil {
-		return nil, wrong(fmt.Errorf("--partitioner: %w", err))
+		return nil, err
 	}
 	p, err := choice.New(partitioner.Settings{Settings: plugin.Settings{Logger: slog.New(slog.NewTextHandler(a.err, nil))}})
 	if err != nil {
 		return nil, err
 	}
 	return p, p.Start(ctx)
+}
+
+func (a *app) choosePartitioner(f *produceFlags) (plugin.Choice[partitioner.Settings, partitioner.Partitioner], error) {
+	if f.config != "" {
+		c, err := a.load(source{file: f.config})
+		if err != nil {
+			return plugin.Choice[partitioner.Settings, partitioner.Partitioner]{}, err
+		}
+		return c.partitioner, nil
+	}
+	choice, err := a.parts.partitioner.Default(f.partitioner)
+	if err != nil {
+		err = wrong(fmt.Errorf("--partitioner: %w", err))
+	}
+	return choice, err
 }
 
 // input opens what to read.
