@@ -35,6 +35,7 @@ func loads() []load {
 		{name: "produce-1k", unit: "CPU-s/GB in 64 KiB batches", limit: 0.5, run: produce(1000, 64<<10, 5), value: perGB, connections: 2, partitions: 6},
 		{name: "produce-100", unit: "CPU-s/GB in 64 KiB batches", limit: 0.5, run: produce(100, 64<<10, 5), value: perGB, connections: 2, partitions: 6},
 		{name: "request", unit: "CPU µs, 1 KB record, acks=all", limit: 0.25, run: produce(1000, 1, 1), value: perRequest, connections: 1, partitions: 1},
+		{name: "request-40", unit: "CPU µs, the same, 8 connections x 5 in flight", limit: 0.25, run: produce(1000, 1, 5), value: perRequest, connections: 8, partitions: 1},
 		{name: "consume", unit: "CPU-s/GB in 1 MiB fetches", limit: 1, run: consume, value: perGB, connections: 1, partitions: 1, fill: 1 << 30},
 	}
 }
