@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"slices"
@@ -10,11 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/partitioner"
-	"github.com/barnabas-mq/barnabas/plugins/partitioners/murmur2"
 )
 
 // post sends one request and wants it to succeed.
@@ -33,10 +31,21 @@ func post(client *http.Client, url, media, body string) error {
 	return nil
 }
 
+// spread puts keys anywhere, by a hash that costs what those in the box do, and may be used by many goroutines.
+type spread struct{}
+
+func (spread) Start(context.Context) error { return nil }
+func (spread) Stop(context.Context) error  { return nil }
+func (spread) Keyed() bool                 { return true }
+func (spread) Partition(_ context.Context, dst []int32, b *partitioner.Batch) ([]int32, error) {
+	for _, r := range b.Records {
+		dst = append(dst, int32(crc32.ChecksumIEEE(r.Key)%uint32(b.Partitions)))
+	}
+	return dst, nil
+}
+
 func measured(b *testing.B) (*bench, *http.Client) {
-	p, err := murmur2.NewFactory().New(config.Empty("partitioner.murmur2"), partitioner.Settings{})
-	require.NoError(b, err)
-	g := start(b, p)
+	g := start(b, spread{})
 	g.topic("t", 4)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	b.Cleanup(client.CloseIdleConnections)
