@@ -139,13 +139,21 @@ func (g *Group) DeleteOffsets(now time.Time, t Ticket, partitions []TopicPartiti
 	return refused, len(entries) == 0, g.end(), nil
 }
 
-// DropTopic removes what was committed for a topic that is deleted, whatever the group does.
+// DropTopic removes what was committed for a topic that is deleted, whatever the group does; also what is being committed.
 func (g *Group) DropTopic(now time.Time, topic string) Effects {
 	g.begin(now)
 	var entries []offsets.Entry
-	for tp := range g.offsets {
+	drop := func(tp TopicPartition) {
 		if tp.Topic == topic && g.state != Dead {
 			entries = append(entries, g.tombstone(tp))
+		}
+	}
+	for tp := range g.offsets {
+		drop(tp)
+	}
+	for tp := range g.inFlight {
+		if _, twice := g.offsets[tp]; !twice {
+			drop(tp)
 		}
 	}
 	if len(entries) > 0 {

@@ -190,6 +190,15 @@ func TestDropTopic(t *testing.T) {
 	s.do(s.g.DropTopic(s.now, "t"))
 	require.Equal(t, int64(-1), s.offset("t"))
 	require.Equal(t, int64(2), s.offset("u"))
+
+	s.hold = true
+	require.Equal(t, errWaiting, m.commit("t", 3))
+	s.do(s.g.DropTopic(s.now, "t"))
+	s.hold = false
+	s.store(nil)
+	require.Equal(t, int64(-1), s.offset("t"), "a commit that was on its way")
+	s.reload()
+	require.Equal(t, int64(-1), s.offset("t"))
 }
 
 // reload makes the group anew from what was stored.
