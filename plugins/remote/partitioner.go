@@ -50,10 +50,16 @@ type Partitioner struct {
 	*host
 	fallback partitioner.Partitioner // or nil
 	keyed    atomic.Bool
+	emptyKey atomic.Bool // a key of no bytes is one
+	bound    atomic.Bool
 	fallen   atomic.Bool // the last call was answered by the fallback
 }
 
-var _ partitioner.Partitioner = (*Partitioner)(nil)
+var (
+	_ partitioner.Partitioner = (*Partitioner)(nil)
+	_ partitioner.EmptyKeys   = (*Partitioner)(nil)
+	_ partitioner.Bound       = (*Partitioner)(nil)
+)
 
 // Start implements the contract.
 func (p *Partitioner) Start(ctx context.Context) error {
@@ -71,12 +77,11 @@ func (p *Partitioner) Start(ctx context.Context) error {
 	p.mu.Lock()
 	first := p.first
 	p.mu.Unlock()
-	if first == nil {
-		// It never ran, so that nothing is known of it: what it promises would have to hold from now on.
-		p.keyed.Store(false)
-	} else {
-		p.keyed.Store(first.GetKeyed())
-	}
+	// Of one that never ran nothing is known, and what it promises would have to hold from now on: so it promises nothing, and
+	// what it says is taken to the letter.
+	p.keyed.Store(first != nil && first.GetKeyed())
+	p.emptyKey.Store(first == nil || !first.GetEmptyIsNoKey())
+	p.bound.Store(first == nil || first.GetBound())
 	return nil
 }
 
@@ -91,6 +96,12 @@ func (p *Partitioner) Stop(ctx context.Context) error {
 
 // Keyed says what the plug-in said when the broker started: false before, and when it couldn't be asked then.
 func (p *Partitioner) Keyed() bool { return p.keyed.Load() }
+
+// EmptyIsKey says what the plug-in said when the broker started.
+func (p *Partitioner) EmptyIsKey() bool { return p.emptyKey.Load() }
+
+// Bound says what the plug-in said when the broker started, and that it is when it couldn't be asked then.
+func (p *Partitioner) Bound() bool { return p.bound.Load() }
 
 const (
 	// chunk is how many bytes of records one message holds at most, unless a single record has more: what a gRPC server takes
