@@ -1,11 +1,21 @@
 package examples
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/barnabas-mq/barnabas/cmd/dev/target"
+	"github.com/barnabas-mq/barnabas/core/config"
+	"github.com/barnabas-mq/barnabas/core/offsets"
+	"github.com/barnabas-mq/barnabas/core/offsets/offsetstest"
+	"github.com/barnabas-mq/barnabas/core/partitioner"
+	"github.com/barnabas-mq/barnabas/core/partitioner/partitionertest"
+	"github.com/barnabas-mq/barnabas/plugins/remote"
 )
 
 // TestProtocolCopy holds the example's copy of the protocol, which its author would have taken along, against ours.
@@ -17,8 +27,77 @@ func TestProtocolCopy(t *testing.T) {
 	require.Equal(t, string(ours), string(theirs), "run `go run ./cmd/dev generate`")
 }
 
-func TestRegion(t *testing.T) { goPlugin(t, "region") }
+// options are those of a plug-in with its own given as YAML.
+func options(t *testing.T, command, own string) remote.Options {
+	t.Helper()
+	o := remote.Defaults()
+	o.Command = command
+	var err error
+	o.Config, err = config.Parse("", []byte(own))
+	require.NoError(t, err)
+	return o
+}
 
-func TestSQLiteOffsets(t *testing.T) { goPlugin(t, "sqlite-offsets") }
+var quiet = slog.New(slog.DiscardHandler)
 
-func TestPythonPartitioner(t *testing.T) { pythonPlugin(t) }
+// produced starts a broker on port any, produces lines with the partitioner of a configuration, and gives what the partitions hold:
+// lines of the partition and the value.
+func produced(t *testing.T, partitioner, lines string, flags ...string) string {
+	t.Helper()
+	broker, err := target.StartBarnabas(t.Context(), program(), target.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, broker.Stop()) }()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		return path
+	}
+	conf, in := file("barnabas.yaml", "partitioner:\n  remote:\n"+partitioner), file("lines", lines)
+	command(t, dir, program(), "topic", "create", "t", "-b", broker.Addr, "--partitions", "8")
+	command(t, dir, program(), append([]string{"produce", "-t", "t", "-b", broker.Addr, "-K", "=", "-f", in, "-c", conf}, flags...)...)
+	return command(t, dir, program(), "consume", "-t", "t", "-b", broker.Addr, "--template", "{{.Partition}} {{.Value}}")
+}
+
+func TestRegion(t *testing.T) {
+	bin := goPlugin(t, "region")
+	t.Run("contract", func(t *testing.T) {
+		partitionertest.Run(t, func(t *testing.T) partitioner.Partitioner {
+			return remote.NewPartitioner(options(t, bin, "regions: {eu: [0, 3, 11]}\n"), quiet, nil)
+		})
+	})
+	t.Run("broker", func(t *testing.T) {
+		out := produced(t, "    command: "+bin+"\n    config: {regions: {eu: [5]}, default: [2]}\n", "a=1\nb=2\n", "-H", "region=eu")
+		require.ElementsMatch(t, []string{"5 1", "5 2"}, strings.Split(strings.TrimSpace(out), "\n"))
+	})
+}
+
+func TestPythonPartitioner(t *testing.T) {
+	run := pythonPlugin(t)
+	t.Run("contract", func(t *testing.T) {
+		partitionertest.Run(t, func(t *testing.T) partitioner.Partitioner {
+			return remote.NewPartitioner(options(t, run, "separator: '/'\n"), quiet, nil)
+		})
+	})
+	t.Run("options", func(t *testing.T) {
+		p := remote.NewPartitioner(options(t, run, "separator: ''\n"), quiet, nil)
+		require.ErrorContains(t, p.Start(t.Context()), "separator: must not be empty")
+		require.NoError(t, p.Stop(t.Context()))
+	})
+	t.Run("broker", func(t *testing.T) {
+		out := produced(t, "    command: "+run+"\n", "acme:1=x\nacme:2=y\nacme:3=z\n")
+		at := map[string]bool{}
+		for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+			at[strings.Fields(line)[0]] = true
+		}
+		require.Len(t, at, 1, "a tenant's records stay together:\n%s", out)
+	})
+}
+
+func TestSQLiteOffsets(t *testing.T) {
+	bin := goPlugin(t, "sqlite-offsets")
+	offsetstest.Run(t, func(t *testing.T) offsetstest.World {
+		o := options(t, bin, "path: "+filepath.Join(t.TempDir(), "offsets.db")+"\n")
+		return offsetstest.World{Keeps: true, Store: func() offsets.Store { return remote.NewStore(o, quiet) }}
+	})
+}
