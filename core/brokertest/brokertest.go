@@ -122,7 +122,9 @@ func (b *Broker) tryStart() error {
 	}
 	b.broker = made
 	l := made.Advertised()[0]
-	b.addr = net.JoinHostPort(l.Host, strconv.Itoa(l.Port))
+	if b.addr == "" { // it stays, and others may be reading it
+		b.addr = net.JoinHostPort(l.Host, strconv.Itoa(l.Port))
+	}
 	return nil
 }
 
