@@ -5,6 +5,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/core/broker"
 	"github.com/barnabas-mq/barnabas/core/compression"
+	"github.com/barnabas-mq/barnabas/core/partitioner"
 )
 
 // assemble makes the broker that a composition describes, without starting it.
@@ -13,17 +14,22 @@ func assemble(c *composition, log *slog.Logger) (server, error) {
 	for i, choice := range c.compression {
 		codecs[i] = choice
 	}
+	partitioners := make([]broker.Maker[partitioner.Settings, partitioner.Partitioner], len(c.partitioners))
+	for i, p := range c.partitioners {
+		partitioners[i] = p
+	}
 	b, err := broker.New(broker.Options{
-		Layers:      c.layers,
-		Config:      c.broker,
-		Storage:     c.storage,
-		Election:    c.election,
-		Compression: codecs,
-		Offsets:     c.offsets,
-		Logger:      log,
+		Layers:       c.layers,
+		Config:       c.broker,
+		Storage:      c.storage,
+		Election:     c.election,
+		Compression:  codecs,
+		Offsets:      c.offsets,
+		Partitioners: partitioners,
+		Logger:       log,
 	})
 	if err != nil || c.gateway == nil {
 		return b, err
 	}
-	return &fronted{server: b, c: c, log: log}, nil
+	return &fronted{server: b, partitioner: b.Partitioner(), c: c, log: log}, nil
 }

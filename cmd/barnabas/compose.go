@@ -13,7 +13,6 @@ import (
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/offsets"
-	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/core/plugin"
 	"github.com/barnabas-mq/barnabas/core/storage"
 )
@@ -28,9 +27,10 @@ type composition struct {
 
 	storage     plugin.Choice[storage.Settings, storage.Storage]
 	election    plugin.Choice[election.Settings, election.Coordination]
-	partitioner plugin.Choice[partitioner.Settings, partitioner.Partitioner]
 	compression []plugin.Choice[compression.Settings, compression.Codec]
 	offsets     plugin.Choice[offsets.Settings, offsets.Store]
+	// partitioners are all that topics may declare. The first is the one for topics that declare none.
+	partitioners []namedPartitioner
 
 	gateway     *config.Section // nil without one
 	gatewayMade gatewayFactory
@@ -45,13 +45,13 @@ func compose(root config.Section, parts components) (*composition, error) {
 			errs = append(errs, err)
 		}
 	}
-	collect(root.Only("broker", "storage", "election", "partitioner", "compression", "offsets", gatewayKey))
+	collect(root.Only("broker", "storage", "election", "partitioner", "partitioners", "compression", "offsets", gatewayKey))
 	var err error
 	c.storage, err = choose(root, parts.storage)
 	collect(err)
 	c.election, err = choose(root, parts.election)
 	collect(err)
-	c.partitioner, err = choose(root, parts.partitioner)
+	c.partitioners, err = choosePartitioners(root, parts.partitioner)
 	collect(err)
 	c.compression, err = chooseCodecs(root, parts)
 	collect(err)
@@ -162,6 +162,10 @@ func (c *composition) rows() [][2]string {
 	if len(codecs) == 0 {
 		codecs = []string{"none"}
 	}
+	others := make([]string, len(c.partitioners))
+	for i, p := range c.partitioners {
+		others[i] = p.describe()
+	}
 	listeners := make([]string, len(c.broker.Listeners))
 	for i, l := range c.broker.Listeners {
 		listeners[i] = l.String()
@@ -174,7 +178,8 @@ func (c *composition) rows() [][2]string {
 		{"configuration", file},
 		{"storage", describe(c.storage)},
 		{"election", describe(c.election)},
-		{"partitioner", describe(c.partitioner)},
+		{"partitioner", c.partitioners[0].describe()},
+		{"partitioners", strings.Join(others, ", ")},
 		{"compression", strings.Join(codecs, ", ")},
 		{"offsets", describe(c.offsets)},
 		{"listeners", strings.Join(listeners, ", ")},

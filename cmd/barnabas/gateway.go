@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
@@ -33,11 +32,11 @@ func chooseGateway(root config.Section, factory gatewayFactory) (*config.Section
 // address, and speaks Kafka's protocol with it.
 type fronted struct {
 	server
-	c   *composition
-	log *slog.Logger
+	partitioner partitioner.Partitioner // the broker's, which starts and stops it
+	c           *composition
+	log         *slog.Logger
 
-	partitioner partitioner.Partitioner
-	gateway     gatewayServer
+	gateway gatewayServer
 }
 
 // Start starts the broker, and, when that serves, the gateway.
@@ -51,16 +50,9 @@ func (f *fronted) Start(ctx context.Context) error {
 	return nil
 }
 
-func (f *fronted) startGateway(ctx context.Context) (err error) {
-	settings := func(name string) plugin.Settings { return plugin.Settings{Logger: f.log.With("plugin", name)} }
-	if f.partitioner, err = f.c.partitioner.New(partitioner.Settings{Settings: settings("partitioner/" + f.c.partitioner.Name())}); err != nil {
-		return err
-	}
-	if err := f.partitioner.Start(ctx); err != nil {
-		return fmt.Errorf("start the partitioner: %w", err)
-	}
+func (f *fronted) startGateway(ctx context.Context) error {
 	made, err := f.c.gatewayMade.New(*f.c.gateway, gatewaySettings{
-		Settings:    settings(gatewayKey),
+		Settings:    plugin.Settings{Logger: f.log.With("plugin", gatewayKey)},
 		Brokers:     addresses(f.server.Advertised()),
 		Partitioner: f.partitioner,
 	})
@@ -74,16 +66,12 @@ func (f *fronted) startGateway(ctx context.Context) (err error) {
 	return nil
 }
 
-// Stop stops the gateway before the partitioner, and that before the broker.
+// Stop stops the gateway before the broker.
 func (f *fronted) Stop(ctx context.Context) error {
 	var errs []error
 	if f.gateway != nil {
 		errs = append(errs, f.gateway.Stop(ctx))
 		f.gateway = nil
-	}
-	if f.partitioner != nil {
-		errs = append(errs, f.partitioner.Stop(ctx))
-		f.partitioner = nil
 	}
 	return errors.Join(append(errs, f.server.Stop(ctx))...)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -33,7 +34,7 @@ type produceFlags struct {
 	acks        string
 	partition   int32
 	partitioner string
-	config      string // a broker's configuration, whose partitioner is taken
+	config      string // "" is none
 	create      bool
 	maxLine     config.ByteSize
 }
@@ -45,8 +46,9 @@ func newProduce(a *app) *cobra.Command {
 		Short: "Produce lines as records",
 		Long: `Produces each line of the input as a record, and says at the end how many were acknowledged. The exit code is 1 when any was not.
 
-A partitioner chooses the partition, unless --partition does: ` + strings.Join(a.parts.partitioner.Names(), ", ") + `. With its
-default options when --partitioner names it; as a broker's configuration says when --config names that.`,
+A partitioner chooses the partition, unless --partition does: the one that --partitioner names, else the one that the topic
+declares (barnabas.partitioner), else that of the configuration. There are ` + strings.Join(a.parts.partitioner.Names(), ", ") + `,
+and what the file that --config names, a broker's, has under partitioners.`,
 		Example: `  echo hello | barnabas produce -t greetings
   barnabas produce -t users --key-separator : --header source=import --codec zstd --file users.txt
   barnabas produce -t orders --config barnabas.yaml --header region=eu --file orders.txt`,
@@ -63,11 +65,12 @@ default options when --partitioner names it; as a broker's configuration says wh
 	cmd.Flags().StringVarP(&f.codec, "codec", "z", "none", "compression: none, gzip, snappy, lz4 or zstd")
 	cmd.Flags().StringVar(&f.acks, "acks", "all", "acknowledgements to wait for: 0, 1 or all")
 	cmd.Flags().Int32VarP(&f.partition, "partition", "p", 0, "send everything to this partition")
-	cmd.Flags().StringVar(&f.partitioner, "partitioner", a.parts.partitioner.Names()[0], "what chooses the partitions")
-	cmd.Flags().StringVarP(&f.config, "config", "c", "", "choose the partitions with the partitioner of this broker configuration")
+	cmd.Flags().StringVar(&f.partitioner, "partitioner", "", "what chooses the partitions (default: what the topic declares)")
+	cmd.Flags().StringVarP(&f.config, "config", "c", "", "the YAML file of a broker, for its partitioners")
 	cmd.Flags().BoolVar(&f.create, "create", false, "let the broker create the topic, if it may")
 	cmd.Flags().TextVar(&f.maxLine, "max-line", config.ByteSize(1<<20), "longest line")
-	cmd.MarkFlagsMutuallyExclusive("partition", "partitioner", "config")
+	cmd.MarkFlagsMutuallyExclusive("partition", "partitioner")
+	cmd.MarkFlagsMutuallyExclusive("partition", "config")
 	return cmd
 }
 
@@ -174,32 +177,83 @@ func (r *remote) exists(ctx context.Context, client *kgo.Client, topic string, f
 	return nil
 }
 
-// startPartitioner makes a partitioner of this binary with its default options, or the one of a broker's configuration.
+// startPartitioner makes and starts the partitioner that is named, or that the topic declares.
 func (a *app) startPartitioner(ctx context.Context, f *produceFlags) (partitioner.Partitioner, error) {
-	choice, err := a.choosePartitioner(f)
+	all, err := a.partitionersOf(f.config)
 	if err != nil {
 		return nil, err
 	}
-	p, err := choice.New(partitioner.Settings{Settings: plugin.Settings{Logger: slog.New(slog.NewTextHandler(a.err, nil))}})
+	name := f.partitioner
+	if name == "" {
+		if name, err = f.at.declaredPartitioner(ctx, f.topic); err != nil {
+			return nil, err
+		}
+	}
+	chosen := all[0]
+	if name != "" {
+		at := slices.IndexFunc(all, func(n namedPartitioner) bool { return n.name == name })
+		if at < 0 {
+			return nil, wrong(unknownPartitioner(f, name, all))
+		}
+		chosen = all[at]
+	}
+	p, err := chosen.New(partitioner.Settings{Settings: plugin.Settings{Logger: slog.New(slog.NewTextHandler(a.err, nil))}})
 	if err != nil {
 		return nil, err
 	}
 	return p, p.Start(ctx)
 }
 
-func (a *app) choosePartitioner(f *produceFlags) (plugin.Choice[partitioner.Settings, partitioner.Partitioner], error) {
-	if f.config != "" {
-		c, err := a.load(source{file: f.config})
-		if err != nil {
-			return plugin.Choice[partitioner.Settings, partitioner.Partitioner]{}, err
-		}
-		return c.partitioner, nil
+// partitionersOf lists the partitioners of a broker's configuration, or, without one, those of this binary.
+func (a *app) partitionersOf(file string) ([]namedPartitioner, error) {
+	if file == "" {
+		return choosePartitioners(config.Section{}, a.parts.partitioner)
 	}
-	choice, err := a.parts.partitioner.Default(f.partitioner)
+	c, err := a.load(source{file: file})
 	if err != nil {
-		err = wrong(fmt.Errorf("--partitioner: %w", err))
+		return nil, err
 	}
-	return choice, err
+	return c.partitioners, nil
+}
+
+func unknownPartitioner(f *produceFlags, name string, all []namedPartitioner) error {
+	names := make([]string, len(all))
+	for i, n := range all {
+		names[i] = n.name
+	}
+	text := fmt.Sprintf("unknown partitioner %q", name)
+	if near := config.Nearest(name, names); near != "" {
+		text += fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	text += "; there are: " + strings.Join(names, ", ")
+	if f.partitioner == "" {
+		return fmt.Errorf("topic %s declares its partitioner: %s. --config names the file that has it, --partitioner chooses another", f.topic, text)
+	}
+	return fmt.Errorf("--partitioner: %s", text)
+}
+
+// declaredPartitioner is the partitioner that a topic declares, "" when it declares none, as with brokers that know no such thing,
+// and when there is no such topic, for which others have the right words.
+func (r *remote) declaredPartitioner(ctx context.Context, topic string) (string, error) {
+	client, err := r.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	described, err := kadm.NewClient(client).DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return "", r.explain(fmt.Errorf("ask for the configuration of topic %s: %w", topic, err))
+	}
+	for _, resource := range described {
+		for _, c := range resource.Configs {
+			if c.Key == "barnabas.partitioner" {
+				return c.MaybeValue(), nil
+			}
+		}
+	}
+	return "", nil
 }
 
 // input opens what to read.

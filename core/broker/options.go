@@ -29,7 +29,8 @@ type Options struct {
 	Election    Maker[election.Settings, election.Coordination]
 	Compression []Maker[compression.Settings, compression.Codec]
 	Offsets     Maker[offsets.Settings, offsets.Store]
-	// Partitioners are those that topics may declare (barnabas.partitioner), each under a name of its own.
+	// Partitioners are those that topics may declare (barnabas.partitioner), each under a name of its own. The first is for topics
+	// that declare none (see [Broker.Partitioner]).
 	Partitioners []Maker[partitioner.Settings, partitioner.Partitioner]
 
 	// Logger gets what the broker has to say; nil discards it.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/placement"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
@@ -49,6 +50,40 @@ func (b *Broker) logConfig(topic string, c kafka.TopicConfig) log.Config {
 	config := logConfig(c)
 	config.Keys = b.placement.Topic(topic, c.Partitioner, c.PartitionerCheck)
 	return config
+}
+
+// Partitioner chooses partitions as each topic declares (barnabas.partitioner), and for other topics by the first of
+// Options.Partitioners. It is for whoever produces beside this broker and leaves the choice to it, and works while the broker runs;
+// starting and stopping it does nothing.
+func (b *Broker) Partitioner() partitioner.Partitioner { return declared{b} }
+
+// declared is the partitioners of all topics.
+type declared struct{ b *Broker }
+
+func (declared) Start(context.Context) error { return nil }
+func (declared) Stop(context.Context) error  { return nil }
+
+// Keyed is false: whether keys decide depends on the topic.
+func (declared) Keyed() bool { return false }
+
+func (d declared) Partition(ctx context.Context, dst []int32, batch *partitioner.Batch) ([]int32, error) {
+	if !d.b.serving.Load() {
+		return dst, fmt.Errorf("%w: the broker doesn't serve yet", partitioner.ErrUnavailable)
+	}
+	name := d.b.configs.TopicConfig(batch.Topic).Partitioner
+	if name == "" {
+		all := d.b.partitioners.All()
+		if len(all) == 0 {
+			return dst, fmt.Errorf("%w: this broker has no partitioner", partitioner.ErrUnavailable)
+		}
+		return all[0].Partition(ctx, dst, batch)
+	}
+	p, err := d.b.partitioners.Get(name)
+	if err != nil {
+		// It was there when the topic declared it. Another one would put keys elsewhere.
+		return dst, fmt.Errorf("%w: topic %s: %w", partitioner.ErrUnavailable, batch.Topic, err)
+	}
+	return p.Partition(ctx, dst, batch)
 }
 
 // Misplaced lists how many records clients put elsewhere than the partitioner that their topic declares would have, by topic and
