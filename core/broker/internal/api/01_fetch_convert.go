@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/record"
 	"github.com/barnabas-mq/barnabas/core/storage"
 )
@@ -31,13 +32,22 @@ func (x *fetchCall) forOldClients(t *fetchTarget, want *fetchsession.Partition) 
 	if x.request.version >= 2 {
 		magic = 1
 	}
-	converted, err := x.convert(res.view, magic, want.Offset)
-	if err != nil {
-		x.cannotConvert(res, err)
-		return
+	for offset := want.Offset; res.view != nil; {
+		converted, next, err := x.convert(res.view, magic, offset)
+		if err != nil {
+			x.cannotConvert(res, err)
+			return
+		}
+		res.view.Release()
+		res.view, res.converted = nil, converted
+		if len(converted) > 0 || next <= offset {
+			return
+		}
+		// There were nothing but markers of transactions and batches that compaction has emptied. Such a client moves on by
+		// the messages it gets: without one it would ask for the same offset for ever.
+		offset = next
+		res.view = x.readOn(t, want, offset)
 	}
-	res.view.Release()
-	res.view, res.converted = nil, converted
 }
 
 // downConversion says whether a topic may be served in an older message format: message.downconversion.enable.
@@ -54,30 +64,61 @@ func (x *fetchCall) cannotConvert(res *fetchResult, err error) {
 		leader: -1, leaderEpoch: -1}
 }
 
-// convert writes the records of a view in an older message format.
-func (x *fetchCall) convert(v storage.View, magic int8, offset int64) ([]byte, error) {
+// readOn reads from a later offset than the client asked for; nil when there is nothing.
+func (x *fetchCall) readOn(t *fetchTarget, want *fetchsession.Partition, offset int64) storage.View {
+	q := &x.request
+	more, err := t.p.Read(partition.Read{
+		Offset: offset, MaxBytes: int(want.MaxBytes), MinOneBatch: q.version > 2, HardLimit: q.version <= 2,
+		Isolation: partition.Isolation(q.isolation), ReplicaID: q.replicaID, LeaderEpoch: want.LeaderEpoch, LastFetchedEpoch: want.LastFetchedEpoch,
+	})
+	if err != nil { // the client asks again, and is told then
+		return nil
+	}
+	return more.View
+}
+
+// convert writes the records of a view in an older message format. When there are none, next is the offset behind the view's
+// last whole batch.
+func (x *fetchCall) convert(v storage.View, magic int8, offset int64) (converted []byte, next int64, err error) {
 	b, err := v.Bytes(x.scratch)
 	if err != nil {
-		return nil, err
+		return nil, offset, err
 	}
 	if cap(b) <= 1<<20 {
 		x.scratch = b[:0]
 	}
-	converted, err := x.downConvert(b, magic, offset)
-	if err != nil || len(converted) <= len(b)+len(b)/16 {
-		return converted, err
+	converted, err = x.downConvert(b, magic, offset)
+	switch {
+	case err != nil:
+		return nil, offset, err
+	case len(converted) == 0:
+		return nil, behind(b, offset), nil
+	case len(converted) <= len(b)+len(b)/16:
+		return converted, offset, nil
 	}
 	// Older formats may take more space. As in Kafka that costs the last messages, one of which is cut off, but never any of
 	// the first batch. A little more is let through, because where just compressed messages end is a matter of the codec.
 	first, _, partial := record.Next(b)
 	if partial != nil {
-		return converted, nil // there is no whole batch that could be cut off
+		return converted, offset, nil // there is no whole batch that could be cut off
 	}
 	whole, err := x.downConvert(first, magic, offset)
 	if err != nil {
-		return nil, err
+		return nil, offset, err
 	}
-	return converted[:max(len(b), len(whole))], nil
+	return converted[:max(len(b), len(whole))], offset, nil
+}
+
+// behind is the offset behind the last whole batch of b; offset when there is none.
+func behind(b []byte, offset int64) int64 {
+	for {
+		first, rest, err := record.Next(b)
+		if err != nil { // also at the end
+			return offset
+		}
+		offset = first.Header().LastOffset() + 1
+		b = rest
+	}
 }
 
 // downConvert is record.DownConvert, where batches that inflate to much take turns.
