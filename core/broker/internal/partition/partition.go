@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -134,7 +135,13 @@ func (p *Partition) apply(a Assignment) (leads bool, err error) {
 
 	leads = a.Leader == p.state.self
 	if leads {
-		if err := p.log.AssignEpoch(a.LeaderEpoch); err != nil {
+		err := p.log.AssignEpoch(a.LeaderEpoch)
+		if err == nil && p.log.EndOffset()-p.log.RecoveryPoint() >= p.log.Config().FlushMessages {
+			// All of the log counts for the high watermark from here on. What waited for its flush, or was left without one by
+			// a crash, mustn't be shown before.
+			err = p.log.Flush(context.Background(), p.log.EndOffset())
+		}
+		if err != nil {
 			return false, p.failed(err)
 		}
 	}

@@ -34,6 +34,8 @@ type rig struct {
 	config log.Config
 	minISR int
 
+	open func() (*log.Log, error) // instead of a new one, when it isn't nil
+
 	mu     sync.Mutex
 	events []string
 	logs   map[string]*log.Log
@@ -71,6 +73,9 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 }
 
 func (r *rig) Open(topic string, n int32, _ bool) (*log.Log, error) {
+	if r.open != nil {
+		return r.open()
+	}
 	codecs, err := compression.NewSet()
 	require.NoError(r.t, err)
 	engine, err := storagesendfile.New(storagesendfile.DefaultOptions())
@@ -300,6 +305,25 @@ func TestFlushedBeforeAcknowledged(t *testing.T) {
 	}
 	wg.Wait()
 	require.EqualValues(t, 120, p.Log().HighWatermark())
+}
+
+// TestFlushedBeforeANewLeaderShowsIt: with flush.messages=1 what a crash left in the log without a flush is not shown before it is
+// on the device.
+func TestFlushedBeforeANewLeaderShowsIt(t *testing.T) {
+	r := newRig(t, func(r *rig) { r.config.FlushMessages = 1 })
+	l, err := r.Open("t", 0, true)
+	require.NoError(t, err)
+	_, err = l.AppendLeader(log.LeaderAppend{Batches: batch(t, "a", "b")})
+	require.NoError(t, err)
+	require.Zero(t, l.RecoveryPoint())
+	r.open = func() (*log.Log, error) { return l, nil }
+	p := r.lead()
+	require.EqualValues(t, 2, l.HighWatermark())
+	require.EqualValues(t, 2, l.RecoveryPoint())
+	got, err := p.Read(consume(0))
+	require.NoError(t, err)
+	require.NotNil(t, got.View)
+	got.View.Release()
 }
 
 // TestUnacknowledgedIsFlushedAndShown: acks=0 asks for no answer, but readers see what was appended once it is flushed.
