@@ -1,14 +1,17 @@
 package examples
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
 	"github.com/barnabas-mq/barnabas/cmd/dev/target"
 	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/offsets"
@@ -99,5 +102,25 @@ func TestSQLiteOffsets(t *testing.T) {
 	offsetstest.Run(t, func(t *testing.T) offsetstest.World {
 		o := options(t, bin, "path: "+filepath.Join(t.TempDir(), "offsets.db")+"\n")
 		return offsetstest.World{Keeps: true, Store: func() offsets.Store { return remote.NewStore(o, quiet) }}
+	})
+	t.Run("broker", func(t *testing.T) {
+		dir := t.TempDir()
+		port, err := peers.FreePort()
+		require.NoError(t, err)
+		addr, conf := fmt.Sprintf("127.0.0.1:%d", port), filepath.Join(dir, "barnabas.yaml")
+		yaml := fmt.Sprintf("broker: {listeners: 'PLAINTEXT://%s', log.dirs: data}\noffsets:\n  remote:\n    command: %s\n    config: {path: offsets.db}\n", addr, bin)
+		require.NoError(t, os.WriteFile(conf, []byte(yaml), 0o644))
+		lines := filepath.Join(dir, "lines")
+		// Each life of the broker goes on where the group stood at the end of the one before.
+		for _, value := range []string{"one", "two"} {
+			serve := exec.Command(program(), "serve", "-c", conf)
+			serve.Dir = dir
+			broker, err := peers.Start(t.Context(), serve, addr, filepath.Join(dir, "data"))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(lines, []byte(value+"\n"), 0o644))
+			command(t, dir, program(), "produce", "-t", "t", "-b", addr, "--create", "-f", lines)
+			require.Equal(t, value+"\n", command(t, dir, program(), "consume", "-t", "t", "-b", addr, "-g", "billing"))
+			require.NoError(t, broker.Stop())
+		}
 	})
 }
