@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/partitioner"
@@ -35,29 +36,31 @@ type check struct {
 
 // Refuse asks the partitioner, once for all records that have a key.
 func (c *check) Refuse(keys [][]byte) ([]int32, error) {
-	var indexes []int32
-	var records []partitioner.Record
+	s, ok := c.checks.scratch.Get().(*scratch)
+	if !ok {
+		s = &scratch{}
+	}
+	defer c.checks.release(s)
 	for i, key := range keys {
 		if c.missing == nil && partitioner.HasKey(c.partitioner, key) || c.missing != nil && key != nil {
-			indexes = append(indexes, int32(i))
-			records = append(records, partitioner.Record{Key: key})
+			s.indexes = append(s.indexes, int32(i))
+			s.batch.Records = append(s.batch.Records, partitioner.Record{Key: key})
 		}
 	}
-	if len(records) == 0 {
+	if len(s.indexes) == 0 {
 		return nil, nil
 	}
-	places, err := c.places(records)
-	if err != nil {
+	if err := c.place(s); err != nil {
 		if c.reject {
 			return nil, err
 		}
-		c.unchecked = len(records)
+		c.unchecked = len(s.indexes)
 		return nil, nil //nolint:nilerr // whoever only counts loses no records for it
 	}
-	wrong := indexes[:0]
-	for i, place := range places {
+	wrong := s.indexes[:0]
+	for i, place := range s.places {
 		if place != c.partition {
-			wrong = append(wrong, indexes[i])
+			wrong = append(wrong, s.indexes[i])
 		}
 	}
 	if !c.reject {
@@ -67,33 +70,53 @@ func (c *check) Refuse(keys [][]byte) ([]int32, error) {
 	if len(wrong) > 0 {
 		c.checks.count(c.source(), 0, len(wrong), 0)
 	}
-	return wrong, nil
+	return slices.Clone(wrong), nil
 }
 
-// places gives the partition of each record, one for each, and in range.
-func (c *check) places(records []partitioner.Record) ([]int32, error) {
+// scratch is the memory of one call of Refuse.
+type scratch struct {
+	indexes []int32 // of the records with a key
+	places  []int32 // where each of these belongs
+	batch   partitioner.Batch
+}
+
+// maxPooled is how many records a scratch that is kept may have room for.
+const maxPooled = 1 << 16
+
+// release keeps the memory for the next call, unless it has grown.
+func (c *Checks) release(s *scratch) {
+	if cap(s.batch.Records) > maxPooled {
+		return
+	}
+	clear(s.batch.Records) // they point into what is the caller's again
+	s.indexes, s.places, s.batch = s.indexes[:0], s.places[:0], partitioner.Batch{Records: s.batch.Records[:0]}
+	c.scratch.Put(s)
+}
+
+// place asks for the partition of each record: one for each, and in range.
+func (c *check) place(s *scratch) (err error) {
 	if c.missing != nil {
-		return nil, c.missing
+		return c.missing
 	}
 	n := c.checks.o.Partitions(c.name)
 	if n < 1 {
-		return nil, fmt.Errorf("%w: the number of partitions of topic %s isn't known yet", partitioner.ErrUnavailable, c.name)
+		return fmt.Errorf("%w: the number of partitions of topic %s isn't known yet", partitioner.ErrUnavailable, c.name)
 	}
+	s.batch.Topic, s.batch.Partitions = c.name, n
 	ctx, cancel := context.WithTimeout(context.Background(), c.checks.o.AnswerWithin)
 	defer cancel()
-	places, err := c.partitioner.Partition(ctx, make([]int32, 0, len(records)), &partitioner.Batch{Topic: c.name, Partitions: n, Records: records})
-	if err != nil {
-		return nil, err
+	if s.places, err = c.partitioner.Partition(ctx, s.places[:0], &s.batch); err != nil {
+		return err
 	}
-	if len(places) != len(records) {
-		return nil, fmt.Errorf("%w: %d answers for %d records of topic %s", partitioner.ErrInvalid, len(places), len(records), c.name)
+	if len(s.places) != len(s.indexes) {
+		return fmt.Errorf("%w: %d answers for %d records of topic %s", partitioner.ErrInvalid, len(s.places), len(s.indexes), c.name)
 	}
-	for _, place := range places {
+	for _, place := range s.places {
 		if place < 0 || place >= n {
-			return nil, fmt.Errorf("%w: partition %d of %d of topic %s", partitioner.ErrInvalid, place, n, c.name)
+			return fmt.Errorf("%w: partition %d of %d of topic %s", partitioner.ErrInvalid, place, n, c.name)
 		}
 	}
-	return places, nil
+	return nil
 }
 
 // Appended counts what was let through.

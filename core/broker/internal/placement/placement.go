@@ -50,7 +50,8 @@ type Options struct {
 
 // Checks are the checks of all topics of a broker. Its methods may be called from any goroutine.
 type Checks struct {
-	o Options
+	o       Options
+	scratch sync.Pool // of *scratch
 
 	mu      sync.Mutex
 	counts  map[Source]*tally
