@@ -98,15 +98,14 @@ func (x *fetchCall) convert(v storage.View, magic int8, offset int64) (converted
 	}
 	// Older formats may take more space. As in Kafka that costs the last messages, one of which is cut off, but never any of
 	// the first batch. A little more is let through, because where just compressed messages end is a matter of the codec.
-	first, _, partial := record.Next(b)
-	if partial != nil {
-		return converted, offset, nil // there is no whole batch that could be cut off
+	if first, _, err := record.Next(b); err == nil { // else there is no whole batch that could be cut off
+		whole, err := x.downConvert(first, magic, offset)
+		if err != nil {
+			return nil, offset, err
+		}
+		converted = converted[:max(len(b), len(whole))]
 	}
-	whole, err := x.downConvert(first, magic, offset)
-	if err != nil {
-		return nil, offset, err
-	}
-	return converted[:max(len(b), len(whole))], offset, nil
+	return converted, offset, nil
 }
 
 // behind is the offset behind the last whole batch of b; offset when there is none.
