@@ -326,6 +326,25 @@ func TestFlushedBeforeANewLeaderShowsIt(t *testing.T) {
 	got.View.Release()
 }
 
+// TestNobodyFetchesAsTheLeader: a client that gives the leader's own id for its replica's sees nothing above the high watermark.
+func TestNobodyFetchesAsTheLeader(t *testing.T) {
+	r := newRig(t)
+	require.Zero(t, r.ApplyLeaderAndISR(push(self, 0, self, 2)).ErrorCode)
+	p, err := r.Get(partition.ID{Topic: "t"})
+	require.NoError(t, err)
+	_, err = p.Append(partition.Append{Batches: batch(t, "not yet with the other replica"), Acks: 1})
+	require.NoError(t, err)
+	require.Zero(t, p.Log().HighWatermark())
+	as := consume(0)
+	as.ReplicaID = self
+	got, err := p.Read(as)
+	require.Nil(t, got.View)
+	require.ErrorIs(t, err, partition.ErrNotLeader)
+	as.LeaderEpoch = 0
+	_, err = p.Read(as)
+	require.ErrorIs(t, err, partition.ErrUnknownLeaderEpoch)
+}
+
 // TestUnacknowledgedIsFlushedAndShown: acks=0 asks for no answer, but readers see what was appended once it is flushed.
 func TestUnacknowledgedIsFlushedAndShown(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.config.FlushMessages = 1 })

@@ -79,7 +79,7 @@ func (p *Partition) Read(r Read) (ReadResult, error) {
 	if v.role != RoleLeader && (replica || !r.FollowerOK || v.role == RoleNone) {
 		return ReadResult{}, ErrNotLeader
 	}
-	if replica && !p.isReplica(r.ReplicaID) {
+	if replica && !p.isFollower(r.ReplicaID) {
 		if r.LeaderEpoch >= 0 {
 			return ReadResult{}, ErrUnknownLeaderEpoch
 		}
@@ -139,10 +139,12 @@ func (p *Partition) diverging(r Read) (*EpochEnd, error) {
 	return nil, nil
 }
 
-func (p *Partition) isReplica(id int32) bool {
+// isFollower says whether that is one of the other replicas. This one doesn't fetch from itself: whoever says so is somebody who
+// wants to see more than a consumer may.
+func (p *Partition) isFollower(id int32) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Contains(p.state.Replicas, id)
+	return id != p.state.self && slices.Contains(p.state.Replicas, id)
 }
 
 // fetched records how far a follower has come, which may move the high watermark.
