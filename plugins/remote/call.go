@@ -36,10 +36,22 @@ func transport(err error) error {
 		return fmt.Errorf("%w: %s", errAnswer, text)
 	case codes.Unimplemented:
 		return fmt.Errorf("%w: it doesn't have the method: %s", errAnswer, text)
-	case codes.Unavailable:
+	case codes.Unavailable, codes.Canceled: // nobody here canceled it: the connection was closed because the process has ended
 		return fmt.Errorf("%w: the connection broke: %s", errDown, strings.TrimPrefix(text, "connection error: desc = "))
 	}
 	return fmt.Errorf("%w: %s: %s", errDown, s.Code(), text)
+}
+
+// sameDeadline says whether the deadline of a context is that of its parent.
+func sameDeadline(parent, child context.Context) bool {
+	a, ok := parent.Deadline()
+	b, _ := child.Deadline()
+	return ok && a.Equal(b)
+}
+
+// ended says whether an error is that of a context.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // call makes one call with a deadline. largest bounds the answer, in bytes. Errors are ctx's own, when that ended, or wrap
@@ -58,6 +70,8 @@ func call[Q, A any](ctx context.Context, h *host, s *session, largest int, rpc f
 		return answer, nil
 	case ctx.Err() != nil:
 		return none, ctx.Err()
+	case status.Code(err) == codes.DeadlineExceeded && sameDeadline(ctx, limited):
+		return none, context.DeadlineExceeded // the plug-in's clock was a moment ahead of ctx
 	case limited.Err() != nil || status.Code(err) == codes.DeadlineExceeded:
 		err = fmt.Errorf("%w within %s", errDown, h.options.CallTimeout)
 		if s.missed.Add(1) >= missedInARow {

@@ -117,13 +117,13 @@ func (h *host) begin(ctx context.Context) (*session, error) {
 
 // accept checks what was launched.
 func (h *host) accept(ctx context.Context, s *session) error {
-	if err := h.verify(s.configure); err != nil {
+	if err := h.verify(s.configured); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	first := h.first
 	h.mu.Unlock()
-	if first != nil && !proto.Equal(first, s.configure) {
+	if first != nil && !proto.Equal(first, s.configured) {
 		return errors.New("it isn't what it was at the start of the broker (keyed, codec or levels differ): the broker has to be started again for that")
 	}
 	if first != nil && h.ready != nil {
@@ -134,7 +134,7 @@ func (h *host) accept(ctx context.Context, s *session) error {
 		}
 	}
 	h.mu.Lock()
-	h.first, h.info = s.configure, s.info
+	h.first, h.info = s.configured, s.info
 	h.mu.Unlock()
 	h.log.Info("plug-in is ready", "name", s.info.GetName(), "version", s.info.GetVersion(), "pid", s.process.pid())
 	return nil
@@ -195,7 +195,7 @@ func (h *host) watch(ctx context.Context, s *session) error {
 		case why := <-s.fault:
 			return why
 		case <-s.process.exited:
-			if last := s.tail.last(); last != "" {
+			if last := s.output.lastWords(); last != "" {
 				return fmt.Errorf("it ended: %s, and its last words were %q", s.process.ending(), last)
 			}
 			return fmt.Errorf("it ended: %s", s.process.ending())

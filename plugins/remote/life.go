@@ -25,11 +25,21 @@ func Launch(ctx context.Context, role string, o Options, log *slog.Logger) (*Lif
 	return &Life{s}, nil
 }
 
+// Connect is Launch without the options: the plug-in has said what it is, and nothing was asked of it.
+func Connect(ctx context.Context, o Options, log *slog.Logger) (*Life, error) {
+	h := newHost("", o, log)
+	s, err := h.open(ctx, false)
+	if err != nil {
+		return nil, h.wrap(err)
+	}
+	return &Life{s}, nil
+}
+
 // Info is what the plug-in said of itself.
 func (l *Life) Info() *pluginv1.InfoResponse { return l.session.info }
 
 // Configured is what it said when it took its options.
-func (l *Life) Configured() *pluginv1.ConfigureResponse { return l.session.configure }
+func (l *Life) Configured() *pluginv1.ConfigureResponse { return l.session.configured }
 
 // Conn is the connection to it.
 func (l *Life) Conn() *grpc.ClientConn { return l.session.conn }

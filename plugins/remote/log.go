@@ -1,101 +1,143 @@
 package remote
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
 
-// hostLog gives go-plugin a logger. What go-plugin says itself is for debugging it; what the plug-in wrote comes through a
-// logger with a name, which go-plugin asks for, and goes to the broker's log.
-type hostLog struct {
+// quiet is go-plugin's logger: what go-plugin says is for debugging it. Under a name, which go-plugin asks for, it is off:
+// then the lines of the plug-in are handed to us as they are. go-plugin would parse them itself, and panic at one like
+// {"@message": 1}.
+type quiet struct {
 	hclog.Logger // says nothing; it stands in for the methods that nobody calls
 	to           *slog.Logger
-	limit        *limiter // nil for go-plugin's own
-	tail         *tail
+	level        hclog.Level
 }
 
-func newHostLog(to *slog.Logger, t *tail) hclog.Logger {
-	return &hostLog{Logger: hclog.NewNullLogger(), to: to, tail: t}
+func newQuiet(to *slog.Logger) hclog.Logger {
+	return &quiet{Logger: hclog.NewNullLogger(), to: to, level: hclog.Debug}
 }
 
-// GetLevel implements hclog.Logger: go-plugin doesn't parse what is below.
-func (*hostLog) GetLevel() hclog.Level { return hclog.Debug }
+// GetLevel implements hclog.Logger.
+func (q *quiet) GetLevel() hclog.Level { return q.level }
 
-// Named implements hclog.Logger. go-plugin names the logger of the plug-in's standard error after the executable.
-func (l *hostLog) Named(name string) hclog.Logger {
-	if name == "stdio" {
-		return l
-	}
-	return &hostLog{Logger: l.Logger, to: l.to, tail: l.tail, limit: &limiter{}}
+// Named implements hclog.Logger.
+func (q *quiet) Named(string) hclog.Logger {
+	return &quiet{Logger: q.Logger, to: q.to, level: hclog.Off}
 }
 
-// ResetNamed implements hclog.Logger.
-func (l *hostLog) ResetNamed(name string) hclog.Logger { return l.Named(name) }
-
-// With implements hclog.Logger.
-func (l *hostLog) With(args ...any) hclog.Logger {
-	with := *l
-	with.to = l.to.With(args...)
-	return &with
-}
-
-// Trace, Debug, Info, Warn, Error and Log implement hclog.Logger.
-func (l *hostLog) Trace(string, ...any) {}
+// Trace, Debug, Info, Warn and Error implement hclog.Logger.
+func (*quiet) Trace(string, ...any) {}
 
 // Debug is described at Trace.
-func (l *hostLog) Debug(text string, args ...any) { l.Log(hclog.Debug, text, args...) }
+func (q *quiet) Debug(text string, args ...any) { q.to.Debug("go-plugin: "+text, args...) }
 
 // Info is described at Trace.
-func (l *hostLog) Info(text string, args ...any) { l.Log(hclog.Info, text, args...) }
+func (q *quiet) Info(text string, args ...any) { q.Debug(text, args...) }
 
 // Warn is described at Trace.
-func (l *hostLog) Warn(text string, args ...any) { l.Log(hclog.Warn, text, args...) }
+func (q *quiet) Warn(text string, args ...any) { q.Debug(text, args...) }
 
 // Error is described at Trace.
-func (l *hostLog) Error(text string, args ...any) { l.Log(hclog.Error, text, args...) }
+func (q *quiet) Error(text string, args ...any) { q.Debug(text, args...) }
 
-// Log is described at Trace.
-func (l *hostLog) Log(level hclog.Level, text string, args ...any) {
-	if l.limit == nil {
-		l.to.Debug("go-plugin: "+text, args...)
-		return
-	}
-	l.tail.add(text)
-	ok, dropped := l.limit.allow(time.Now())
-	if dropped > 0 {
-		l.to.Warn("the plug-in logs too much: lines were left out", "lines", dropped)
-	}
-	if !ok {
-		return
-	}
-	to := slog.LevelDebug
-	switch level {
-	case hclog.Info:
-		to = slog.LevelInfo
-	case hclog.Warn:
-		to = slog.LevelWarn
-	case hclog.Error:
-		to = slog.LevelError
-	case hclog.Debug:
-		if len(args) == 0 {
-			to = slog.LevelInfo // a plain line: lines with a level have a timestamp among their arguments
-		}
-	}
-	l.to.Log(context.Background(), to, text, without(args, "timestamp")...)
+// output takes what a plug-in writes, into the log and no faster than one can read. Any goroutine may use it.
+type output struct {
+	to *slog.Logger
+
+	mu      sync.Mutex
+	last    string // the last line, for the message about the plug-in's end
+	limiter limiter
 }
 
-// without leaves a key and its value out of arguments.
-func without(args []any, key string) []any {
-	for i := 0; i+1 < len(args); i += 2 {
-		if args[i] == key {
-			return append(args[:i:i], args[i+2:]...)
+// lastWords is the last line that was written, cut short.
+func (o *output) lastWords() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last
+}
+
+// line logs one line.
+func (o *output) line(text string) {
+	text = strings.TrimRight(text, "\r")
+	if text == "" {
+		return
+	}
+	level, message, args := parse(text)
+	const longest = 300
+	o.mu.Lock()
+	o.last = message[:min(len(message), longest)]
+	ok, dropped := o.limiter.allow(time.Now())
+	o.mu.Unlock()
+	if dropped > 0 {
+		o.to.Warn("the plug-in logs too much: lines were left out", "lines", dropped)
+	}
+	if ok {
+		o.to.Log(context.Background(), level, message, args...)
+	}
+}
+
+// parse reads a line as hclog and plugins/sdk write it: JSON with @level, @message, @timestamp and fields. Every other line
+// is a message as it stands.
+func parse(text string) (level slog.Level, message string, args []any) {
+	var fields map[string]any
+	if text[0] != '{' || json.Unmarshal([]byte(text), &fields) != nil {
+		return slog.LevelInfo, text, nil
+	}
+	message, ok := fields["@message"].(string)
+	if !ok {
+		return slog.LevelInfo, text, nil
+	}
+	switch fields["@level"] {
+	case "trace", "debug":
+		level = slog.LevelDebug
+	case "warn":
+		level = slog.LevelWarn
+	case "error":
+		level = slog.LevelError
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if !strings.HasPrefix(key, "@") {
+			args = append(args, key, fields[key])
 		}
 	}
-	return args
+	return level, message, args
+}
+
+// longestLogged is the longest line that is logged in one piece, in bytes.
+const longestLogged = 8 << 10
+
+// lines cuts what is written to it into lines, for an output. One goroutine uses it.
+type lines struct {
+	to   *output
+	rest []byte
+}
+
+// Write implements io.Writer. It never fails.
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		switch {
+		case i >= 0 && i <= longestLogged:
+			l.to.line(string(l.rest[:i]))
+			l.rest = l.rest[i+1:]
+		case len(l.rest) > longestLogged:
+			l.to.line(string(l.rest[:longestLogged]))
+			l.rest = l.rest[longestLogged:]
+		default:
+			return len(p), nil
+		}
+	}
 }
 
 // How much a plug-in may log: some lines at once, and so many per second in the long run.
@@ -103,7 +145,6 @@ const logBurst, logRate = 200, 20
 
 // limiter counts lines.
 type limiter struct {
-	mu      sync.Mutex
 	tokens  float64
 	last    time.Time
 	dropped int
@@ -111,8 +152,6 @@ type limiter struct {
 
 // allow says whether one more line may pass, and when it may, how many didn't before.
 func (l *limiter) allow(now time.Time) (ok bool, dropped int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.last.IsZero() {
 		l.tokens = logBurst
 	} else {
@@ -126,23 +165,4 @@ func (l *limiter) allow(now time.Time) (ok bool, dropped int) {
 	l.tokens--
 	dropped, l.dropped = l.dropped, 0
 	return true, dropped
-}
-
-// tail keeps the last line that a plug-in wrote, for the message about its end.
-type tail struct {
-	mu   sync.Mutex
-	line string
-}
-
-func (t *tail) add(line string) {
-	const longest = 300
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.line = line[:min(len(line), longest)]
-}
-
-func (t *tail) last() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.line
 }

@@ -129,8 +129,8 @@ func (p *Partitioner) Partition(ctx context.Context, dst []int32, b *partitioner
 	for rest := b.Records; len(rest) > 0; {
 		n := fitting(rest)
 		if got, err = p.ask(ctx, s, got, b, rest[:n]); err != nil {
-			if ctx.Err() != nil {
-				return dst, ctx.Err()
+			if ended(err) {
+				return dst, err
 			}
 			return p.fall(ctx, dst, b, p.wrap(err))
 		}
@@ -167,6 +167,8 @@ func (p *Partitioner) ask(ctx context.Context, s *session, dst []int32, b *parti
 		requests.Put(q)
 	}
 	switch {
+	case ended(err):
+		return dst, err
 	case errors.Is(err, errAnswer):
 		return dst, fmt.Errorf("%w: %w", partitioner.ErrInvalid, err)
 	case err != nil:

@@ -34,15 +34,15 @@ const (
 
 // session is one life of the plug-in: a process that has shaken hands and taken its options.
 type session struct {
-	conn      *grpc.ClientConn
-	process   *process
-	client    *goplugin.Client
-	info      *pluginv1.InfoResponse
-	configure *pluginv1.ConfigureResponse
-	tail      *tail
-	dir       string       // holds the socket
-	missed    atomic.Int32 // deadlines missed in a row
-	fault     chan error   // has room for one; a reason to end this life
+	conn       *grpc.ClientConn
+	process    *process
+	client     *goplugin.Client
+	info       *pluginv1.InfoResponse
+	configured *pluginv1.ConfigureResponse
+	output     *output
+	dir        string       // holds the socket
+	missed     atomic.Int32 // deadlines missed in a row
+	fault      chan error   // has room for one; a reason to end this life
 }
 
 // launcher is what starting a plug-in takes.
@@ -53,7 +53,10 @@ type launcher struct {
 }
 
 // launch starts the plug-in, shakes hands and gives it its options. When it fails, or ctx ends, nothing is left of it.
-func (l *launcher) launch(ctx context.Context) (*session, error) {
+func (l *launcher) launch(ctx context.Context) (*session, error) { return l.open(ctx, true) }
+
+// open is launch; without configure it ends after the plug-in has said what it is.
+func (l *launcher) open(ctx context.Context, configure bool) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.options.StartTimeout)
 	defer cancel()
 	path, err := l.find()
@@ -65,11 +68,15 @@ func (l *launcher) launch(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for its socket: %w", err)
 	}
-	s := &session{tail: &tail{}, dir: dir, fault: make(chan error, 1)}
+	s := &session{output: &output{to: l.log}, dir: dir, fault: make(chan error, 1)}
 	if err := l.connect(ctx, s, path); err != nil {
 		return nil, s.fail(err)
 	}
-	if err := l.introduce(ctx, s); err != nil {
+	err = l.ask(ctx, s)
+	if err == nil && configure {
+		err = l.configure(ctx, s)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("it took no options within %s: %w", l.options.StartTimeout, err)
 		}
@@ -132,7 +139,9 @@ func (l *launcher) connect(ctx context.Context, s *session, path string) error {
 		StartTimeout:     l.options.StartTimeout,
 		TLSConfig:        settings,
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: s.dir},
-		Logger:           newHostLog(l.log, s.tail),
+		Logger:           newQuiet(l.log),
+		Stderr:           &lines{to: s.output},
+		SyncStderr:       &lines{to: s.output}, // what came after go-plugin took the plug-in's standard error over
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
 			env := append(l.environment(), spec.Env...)
 			p, err := newProcess(path, l.options.Args, append(env, "PLUGIN_CLIENT_CERT="+string(certificate)))
@@ -194,23 +203,27 @@ func (l *launcher) explain(err error) error {
 	return fmt.Errorf("handshake: %w", err)
 }
 
-// introduce asks the plug-in what it is, checks the options against what it says, and hands them over.
-func (l *launcher) introduce(ctx context.Context, s *session) error {
-	client := pluginv1.NewPluginClient(s.conn)
-	info, err := client.Info(ctx, &pluginv1.InfoRequest{}, grpc.MaxCallRecvMsgSize(largestInfo))
+// ask asks the plug-in what it is.
+func (l *launcher) ask(ctx context.Context, s *session) error {
+	info, err := pluginv1.NewPluginClient(s.conn).Info(ctx, &pluginv1.InfoRequest{}, grpc.MaxCallRecvMsgSize(largestInfo))
 	if err != nil {
 		return fmt.Errorf("info: %w", transport(err))
 	}
 	s.info = info
-	i := slices.IndexFunc(info.GetRoles(), func(r *pluginv1.Role) bool { return r.GetRole() == l.role })
+	return nil
+}
+
+// configure checks the options against what the plug-in says that it takes, and hands them over.
+func (l *launcher) configure(ctx context.Context, s *session) error {
+	i := slices.IndexFunc(s.info.GetRoles(), func(r *pluginv1.Role) bool { return r.GetRole() == l.role })
 	if i < 0 {
 		var roles []string
-		for _, r := range info.GetRoles() {
+		for _, r := range s.info.GetRoles() {
 			roles = append(roles, r.GetRole())
 		}
 		return fmt.Errorf("it is no %s: its roles are [%s]", l.role, strings.Join(roles, ", "))
 	}
-	if err := checkKeys(l.options.Config, info.GetRoles()[i].GetOptions()); err != nil {
+	if err := checkKeys(l.options.Config, s.info.GetRoles()[i].GetOptions()); err != nil {
 		return err
 	}
 	yaml, err := l.options.Config.YAML()
@@ -221,11 +234,12 @@ func (l *launcher) introduce(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.configure, err = client.Configure(ctx, &pluginv1.ConfigureRequest{Role: l.role, OptionsYaml: yaml, OptionsJson: json}, grpc.MaxCallRecvMsgSize(largestInfo))
+	request := &pluginv1.ConfigureRequest{Role: l.role, OptionsYaml: yaml, OptionsJson: json}
+	s.configured, err = pluginv1.NewPluginClient(s.conn).Configure(ctx, request, grpc.MaxCallRecvMsgSize(largestInfo))
 	if err != nil {
 		return fmt.Errorf("configure: %w", transport(err))
 	}
-	if e := s.configure.GetError(); e.GetCode() == pluginv1.Code_CODE_OPTIONS {
+	if e := s.configured.GetError(); e.GetCode() == pluginv1.Code_CODE_OPTIONS {
 		return optionFaults(l.options.Config, e.GetMessage())
 	} else if e != nil {
 		return fmt.Errorf("configure: %w", e.For(l.role))
@@ -293,7 +307,7 @@ func (s *session) fail(err error) error {
 		return err
 	}
 	err = fmt.Errorf("%w (%s", err, how)
-	if last := s.tail.last(); last != "" {
+	if last := s.output.lastWords(); last != "" {
 		err = fmt.Errorf("%w, and its last words were %q", err, last)
 	}
 	return fmt.Errorf("%w)", err)

@@ -58,6 +58,7 @@ func (f *faulty) Start(context.Context) error {
 	if f.mode == "loud" {
 		f.log.Warn("a warning", "region", "eu")
 		fmt.Fprintln(os.Stderr, "a line")
+		fmt.Fprintln(os.Stderr, `{"@message": 1, "@level": {}, "@timestamp": "no time"}`)
 		f.log.Debug("a detail")
 	}
 	return nil
@@ -96,7 +97,7 @@ func (f *faulty) Partition(ctx context.Context, dst []int32, b *partitioner.Batc
 	case f.mode == "many":
 		dst = append(dst, 0)
 	case f.mode == "huge":
-		dst = append(dst, make([]int32, 50<<20)...)
+		dst = append(dst, make([]int32, 1<<20)...)
 	}
 	return dst, nil
 }

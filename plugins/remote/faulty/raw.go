@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/plugins/remote/proto/v1"
 )
 
@@ -47,7 +48,7 @@ func serveRaw(mode string) {
 	}
 	s := grpc.NewServer(options...)
 	pluginv1.RegisterPluginServer(s, &raw{mode: mode})
-	pluginv1.RegisterPartitionerServer(s, &rawPartitioner{})
+	pluginv1.RegisterPartitionerServer(s, &rawPartitioner{mode: mode})
 	fmt.Fprintf(os.Stdout, "1|1|unix|%s|grpc|%s\n", socket, certificate)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -96,7 +97,11 @@ func (r *raw) Info(context.Context, *pluginv1.InfoRequest) (*pluginv1.InfoRespon
 	return &pluginv1.InfoResponse{Name: "raw", Version: "1", Roles: []*pluginv1.Role{{Role: role}}}, nil
 }
 
-func (r *raw) Configure(context.Context, *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
+// Configure takes no options, unless the plug-in is raw-lax.
+func (r *raw) Configure(_ context.Context, q *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
+	if len(q.GetOptionsYaml()) > 0 && r.mode != "raw-lax" {
+		return &pluginv1.ConfigureResponse{Error: &pluginv1.Error{Code: pluginv1.Code_CODE_OPTIONS, Message: "there are no options"}}, nil
+	}
 	return &pluginv1.ConfigureResponse{}, nil
 }
 
@@ -111,10 +116,18 @@ func (r *raw) Ping(ctx context.Context, _ *pluginv1.PingRequest) (*pluginv1.Ping
 
 type rawPartitioner struct {
 	pluginv1.UnimplementedPartitionerServer
+	mode string
 }
 
-func (*rawPartitioner) Partition(_ context.Context, q *pluginv1.PartitionRequest) (*pluginv1.PartitionResponse, error) {
+// Partition doesn't get over nonsense when the plug-in is raw-brittle.
+func (r *rawPartitioner) Partition(_ context.Context, q *pluginv1.PartitionRequest) (*pluginv1.PartitionResponse, error) {
 	b, err := q.Batch()
+	if err != nil && r.mode == "raw-brittle" {
+		panic(err)
+	}
+	if err == nil && b.Partitions < 1 {
+		err = partitioner.ErrInvalid
+	}
 	if err != nil {
 		return &pluginv1.PartitionResponse{Error: pluginv1.NewError(pluginv1.RolePartitioner, err)}, nil
 	}
