@@ -135,6 +135,7 @@ func (l *launcher) connect(ctx context.Context, s *session, path string) error {
 		HandshakeConfig:  goplugin.HandshakeConfig{MagicCookieKey: pluginv1.CookieKey, MagicCookieValue: pluginv1.CookieValue},
 		VersionedPlugins: map[int]goplugin.PluginSet{pluginv1.ProtocolVersion: {pluginv1.SetName: connection{}}},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		GRPCDialOptions:  dialOptions(),
 		SkipHostEnv:      true,
 		StartTimeout:     l.options.StartTimeout,
 		TLSConfig:        settings,
@@ -183,6 +184,14 @@ func (l *launcher) connect(ctx context.Context, s *session, path string) error {
 		return l.explain(err)
 	}
 	return nil
+}
+
+// dialOptions let a whole batch be on its way without waiting for the other side to ask for more.
+func dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithInitialWindowSize(pluginv1.Window), grpc.WithInitialConnWindowSize(pluginv1.Window),
+		grpc.WithReadBufferSize(pluginv1.Buffer), grpc.WithWriteBufferSize(pluginv1.Buffer), grpc.WithSharedWriteBuffer(true),
+	}
 }
 
 // explain says in our terms what go-plugin says of a failed handshake.

@@ -23,3 +23,11 @@ const (
 	RoleCompression = "compression"
 	RoleOffsets     = "offsets"
 )
+
+// How both of our ends set up gRPC, in bytes; other plug-ins may do otherwise.
+const (
+	// Window is how much may be on its way.
+	Window = 4 << 20
+	// Buffer is how much is read and written at once.
+	Buffer = 128 << 10
+)
