@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"bytes"
+	"flag"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 	if out, err := exec.Command("go", "build", "-o", faulty, "./faulty").CombinedOutput(); err != nil {
 		panic(string(out))
 	}
+	_ = flag.Set("test.parallel", "8") // they wait more than they work
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
