@@ -80,6 +80,7 @@ func newRoot(a *app) *cobra.Command {
 		newBench(a),
 		newConfig(a),
 		newConsume(a),
+		newPlugin(a),
 		newPlugins(a),
 		newProduce(a),
 		newServe(a),
