@@ -45,7 +45,8 @@ type Factory = plugin.Factory[Settings, Codec]
 //  1. Between Start and Stop all methods may be called from any number of goroutines at the same time. Before and after,
 //     Compress and Decompress return ErrNotRunning and dst as it was; ID always works. Calls that run while Stop is called
 //     end as if it had not been.
-//  2. A codec has no goroutine of its own and calls nothing outside of the process. What it keeps between calls (buffers,
+//  2. A codec has no goroutine that its calls make, and calls nothing outside of the process, unless it is the host of a codec
+//     that is a process of its own (plugins/remote). What it keeps between calls (buffers,
 //     tables) does not grow with the number of calls or the size of blocks.
 type Codec interface {
 	plugin.Component

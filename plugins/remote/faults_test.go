@@ -23,7 +23,13 @@ import (
 // gone waits until a process has ended.
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, 10*time.Second, 10*time.Millisecond, "process %d lives", pid)
+	require.Eventually(t, func() bool {
+		if syscall.Kill(pid, 0) != nil {
+			return true
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err == nil && strings.Contains(string(stat), ") Z ") // dead, and not yet fetched by whoever inherited it
+	}, 10*time.Second, 10*time.Millisecond, "process %d lives", pid)
 }
 
 func batch(n int) *partitioner.Batch {

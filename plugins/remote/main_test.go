@@ -22,6 +22,9 @@ import (
 var faulty string
 
 func TestMain(m *testing.M) {
+	if command := os.Getenv(hostVariable); command != "" {
+		actAsHost(command)
+	}
 	dir, err := os.MkdirTemp("", "remote-test")
 	if err != nil {
 		panic(err)

@@ -48,9 +48,9 @@ func NewPartitioner(o Options, log *slog.Logger, fallback partitioner.Partitione
 // Partitioner is a [partitioner.Partitioner].
 type Partitioner struct {
 	*host
-	fallback partitioner.Partitioner // or nil
-	keyed    atomic.Bool
-	emptyKey atomic.Bool // a key of no bytes is one
+	fallback partitioner.Partitioner                    // or nil
+	promised atomic.Pointer[pluginv1.ConfigureResponse] // what the plug-in said at the start; nil when it could not be asked
+	emptyKey atomic.Bool                                // a key of no bytes is one
 	bound    atomic.Bool
 	fallen   atomic.Bool // the last call was answered by the fallback
 }
@@ -75,13 +75,8 @@ func (p *Partitioner) Start(ctx context.Context) error {
 		return err
 	}
 	p.mu.Lock()
-	first := p.first
-	p.mu.Unlock()
-	// Of one that never ran nothing is known, and what it promises would have to hold from now on: so it promises nothing, and
-	// what it says is taken to the letter.
-	p.keyed.Store(first != nil && first.GetKeyed())
-	p.emptyKey.Store(first == nil || !first.GetEmptyIsNoKey())
-	p.bound.Store(first == nil || first.GetBound())
+	defer p.mu.Unlock()
+	p.promised.Store(p.first)
 	return nil
 }
 
@@ -95,13 +90,13 @@ func (p *Partitioner) Stop(ctx context.Context) error {
 }
 
 // Keyed says what the plug-in said when the broker started: false before, and when it couldn't be asked then.
-func (p *Partitioner) Keyed() bool { return p.keyed.Load() }
+func (p *Partitioner) Keyed() bool { return p.promised.Load().GetKeyed() }
 
-// EmptyIsKey says what the plug-in said when the broker started.
-func (p *Partitioner) EmptyIsKey() bool { return p.emptyKey.Load() }
+// EmptyIsKey implements partitioner.EmptyKeys. It is as [Partitioner.Keyed].
+func (p *Partitioner) EmptyIsKey() bool { return !p.promised.Load().GetEmptyIsNoKey() }
 
-// Bound says what the plug-in said when the broker started, and that it is when it couldn't be asked then.
-func (p *Partitioner) Bound() bool { return p.bound.Load() }
+// Bound implements partitioner.Bound. It is as [Partitioner.Keyed].
+func (p *Partitioner) Bound() bool { return p.promised.Load().GetBound() }
 
 const (
 	// chunk is how many bytes of records one message holds at most, unless a single record has more: what a gRPC server takes

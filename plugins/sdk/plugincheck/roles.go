@@ -185,6 +185,9 @@ func (c *checker) clauses(ctx context.Context) []step {
 		}
 	case pluginv1.RoleCompression:
 		for _, clause := range compressiontest.Clauses() {
+			if strings.HasPrefix(clause.Name, "2 ") {
+				continue // it is about the goroutines of this process, not about the plug-in
+			}
 			add(clause.Name, func() error { return c.codecClause(ctx, clause) })
 		}
 	case pluginv1.RoleOffsets:

@@ -51,6 +51,9 @@ func (r *reader) next() []byte {
 	if n == -1 {
 		return nil
 	}
+	if n == 0 {
+		return []byte{} // not null, though data may be
+	}
 	if n < 0 || n > len(r.data) {
 		r.bad = true
 		return nil
