@@ -51,7 +51,7 @@ func (s *Server) admit(l *listener, nc net.Conn) {
 	c := &Conn{server: s, listener: l, nc: nc, host: host, ip: host, gone: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped || !s.roomFor(host) {
+	if s.stopped || !s.roomFor(host, descriptor(nc)) {
 		nc.Close()
 		return
 	}
@@ -87,8 +87,9 @@ func (s *Server) SetLimits(l Limits) {
 	s.limits = l
 }
 
-// roomFor reports whether one more connection from host may be served, if need be by closing an idle one.
-func (s *Server) roomFor(host string) bool {
+// roomFor reports whether one more connection from host, with that file descriptor, may be served, if need be by closing an idle
+// one.
+func (s *Server) roomFor(host string, descriptor int) bool {
 	limit, special := s.limits.PerIP[host]
 	if !special {
 		limit = s.limits.MaxConnectionsPerIP
@@ -97,16 +98,38 @@ func (s *Server) roomFor(host string) bool {
 		s.logger.Debug("connection refused: too many from this address", "client", host, "limit", limit)
 		return false
 	}
-	if s.limits.MaxConnections <= 0 || len(s.conns) < s.limits.MaxConnections {
+	s.watchDescriptors(descriptor)
+	most := s.limits.MaxConnections
+	if s.most > 0 && (most <= 0 || s.most < most) {
+		most = s.most
+	}
+	if most <= 0 || len(s.conns) < most {
 		return true
 	}
 	idlest := s.idlest()
 	if idlest == nil {
-		s.logger.Debug("connection refused: too many, and none is idle", "client", host, "limit", s.limits.MaxConnections)
+		s.logger.Debug("connection refused: too many, and none is idle", "client", host, "limit", most)
 		return false
 	}
 	idlest.close()
 	return true
+}
+
+// watchDescriptors looks at the file descriptor of a new connection. A large one says that there may be no more connections than
+// now, until there are far fewer. Where the logs alone have that many files open, a few clients may come all the same.
+func (s *Server) watchDescriptors(descriptor int) {
+	n := len(s.conns)
+	if n <= s.most/2 {
+		s.most = 0
+	}
+	if descriptor <= s.options.MaxDescriptor || n <= s.options.MaxDescriptor/20 || s.most > 0 && n >= s.most {
+		return
+	}
+	if s.most == 0 {
+		s.logger.Warn("nearly all files that this process may have open are: new connections take the place of idle ones, or are refused",
+			"connections", n, "max_descriptor", s.options.MaxDescriptor)
+	}
+	s.most = n
 }
 
 // idlest is the connection that has waited for a request for longest, as far as the last sweep knows.

@@ -21,6 +21,9 @@ type Options struct {
 	MaxRequestBytes int
 	// Limits are on connections at first; SetLimits sets others.
 	Limits
+	// MaxDescriptor is the largest file descriptor that a connection may have, nine tenths of the process's limit by default:
+	// however many clients come, the logs can still open files. Beyond it is as beyond MaxConnections.
+	MaxDescriptor int
 	// MaxIdle is how long a connection may neither send nor take a byte: connections.max.idle.ms. Waiting for a handler
 	// doesn't count.
 	MaxIdle time.Duration
@@ -77,6 +80,7 @@ type Server struct {
 	limits    Limits
 	started   bool
 	stopped   bool
+	most      int // connections when MaxDescriptor was reached, 0 when it isn't
 
 	running sync.WaitGroup // connections, acceptors and the sweeper
 }
@@ -94,6 +98,9 @@ func New(o Options) (*Server, error) {
 	}
 	if o.MaxRequestBytes <= 0 {
 		o.MaxRequestBytes = DefaultMaxRequestBytes
+	}
+	if o.MaxDescriptor <= 0 {
+		o.MaxDescriptor = defaultDescriptors()
 	}
 	if o.MaxIdle <= 0 {
 		o.MaxIdle = DefaultMaxIdle

@@ -399,6 +399,30 @@ func TestLimits(t *testing.T) {
 	})
 }
 
+// However many connections come, and though nobody limits them, some files can still be opened.
+func TestConnectionsLeaveFilesToOthers(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	next := int(f.Fd())
+	require.NoError(t, f.Close())
+	s, h := start(t, func(o *Options) { o.MaxDescriptor = next + 20 })
+	waits := dial(t, s)
+	waits.write(frameOf(keyWait, 1, 1, ""))
+	<-h.waiting
+	for range 40 {
+		c := dial(t, s)
+		c.write(frameOf(keyEcho, 1, 1, "c"))
+		_, _ = c.Read(make([]byte, 100)) // an answer, or the end
+	}
+	f, err = os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer f.Close()
+	require.LessOrEqual(t, int(f.Fd()), next+70, "40 are the clients' ends")
+	require.LessOrEqual(t, s.Connections(), 22)
+	close(h.release)
+	waits.expect(1, "waited")
+}
+
 func TestStopDrains(t *testing.T) {
 	s, h := start(t, nil)
 	idle, waits, later := dial(t, s), dial(t, s), dial(t, s)
