@@ -50,9 +50,7 @@ type Partitioner struct {
 	*host
 	fallback partitioner.Partitioner                    // or nil
 	promised atomic.Pointer[pluginv1.ConfigureResponse] // what the plug-in said at the start; nil when it could not be asked
-	emptyKey atomic.Bool                                // a key of no bytes is one
-	bound    atomic.Bool
-	fallen   atomic.Bool // the last call was answered by the fallback
+	fallen   atomic.Bool                                // the last call was answered by the fallback
 }
 
 var (

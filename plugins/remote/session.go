@@ -173,7 +173,7 @@ func (l *launcher) connect(ctx context.Context, s *session, path string) error {
 			_ = p.Kill(ctx)
 		default:
 		}
-		<-shaken
+		l.log.Debug("the handshake came to nothing", "error", <-shaken)
 		err = fmt.Errorf("it didn't shake hands within %s: %w", l.options.StartTimeout, ctx.Err())
 	}
 	select {
@@ -190,7 +190,7 @@ func (l *launcher) connect(ctx context.Context, s *session, path string) error {
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithInitialWindowSize(pluginv1.Window), grpc.WithInitialConnWindowSize(pluginv1.Window),
-		grpc.WithReadBufferSize(pluginv1.Buffer), grpc.WithWriteBufferSize(pluginv1.Buffer), grpc.WithSharedWriteBuffer(true),
+		grpc.WithReadBufferSize(pluginv1.Buffer), grpc.WithWriteBufferSize(pluginv1.Buffer),
 	}
 }
 
