@@ -203,7 +203,7 @@ func TestConsumerBadRequests(t *testing.T) {
 		`{"fetch.min.bytes":"x"}`:                     42204,
 		`{"fetch.min.bytes":1e9}`:                     42204,
 		`{"consumer.request.timeout.ms":-5}`:          42204,
-		`{"nmae":"x"}`:                                422,
+		`{"nome":"x"}`:                                422,
 		`{"Name":"x"}`:                                422,
 		`{"name":"` + strings.Repeat("a", 250) + `"}`: 422,
 		`{`:    400,

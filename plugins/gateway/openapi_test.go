@@ -120,6 +120,7 @@ func TestCheckerFindsFaults(t *testing.T) {
 		text := "HTTP/1.1 " + strconv.Itoa(status) + " X\r\nContent-Type: " + media + "\r\n\r\n"
 		resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(text)), req)
 		require.NoError(t, err)
+		defer func() { _ = resp.Body.Close() }()
 		return strings.Join(b.check.faults(req, nil, resp, []byte(body)), "; ")
 	}
 	assert.Empty(t, faults(get("/topics"), 200, v2, `["a"]`))
