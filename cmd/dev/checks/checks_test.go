@@ -74,6 +74,6 @@ func TestEndedLate(t *testing.T) {
 }
 
 func TestPickConcurrent(t *testing.T) {
-	got := pickConcurrent("m/a fmt sync\nm/b fmt\n\nm/c strings testing sync/atomic\nm/cmd/dev/x sync\nm/d golang.org/x/sync/errgroup\nm/e context\n")
+	got := pickConcurrent("m/a fmt sync\nm/b fmt\n\nm/c strings testing sync/atomic\nm/cmd/dev/x sync\nm/cmd/barnabas/acceptance/x sync\nm/d golang.org/x/sync/errgroup\nm/e context\n")
 	require.Equal(t, []string{"m/a", "m/c", "m/e"}, got)
 }
