@@ -23,6 +23,10 @@ func (l *Log) Flush(ctx context.Context, upTo int64) error {
 		}
 		l.flushMu.Lock()
 		wait := l.flushing
+		if wait == nil && l.recovery.Load() >= min(upTo, l.end.Load()) {
+			l.flushMu.Unlock()
+			return nil // by a sync that ended between the two looks
+		}
 		if wait == nil {
 			done := make(chan struct{})
 			l.flushing = done
