@@ -21,6 +21,15 @@ type BrokerConfig struct {
 	Listeners  []Listener // at least one; ports may be 0
 	Advertised []Listener // as configured, empty when advertised.listeners is unset; see Advertise
 
+	InterBrokerListener string          // the name of the listener that brokers use among themselves
+	InterBrokerProtocol ProtocolVersion `kafka:"inter.broker.protocol.version"`
+
+	ControlledShutdownEnable       bool          `kafka:"controlled.shutdown.enable"`
+	ControlledShutdownMaxRetries   int32         `kafka:"controlled.shutdown.max.retries"`
+	ControlledShutdownRetryBackoff time.Duration `kafka:"controlled.shutdown.retry.backoff.ms"`
+	ControllerSocketTimeout        time.Duration `kafka:"controller.socket.timeout.ms"`
+	ConnectionSetupTimeout         time.Duration `kafka:"socket.connection.setup.timeout.ms"`
+
 	LogDirs []string // at least one, cleaned, distinct
 
 	MaxConnections               int32            `kafka:"max.connections"`
@@ -102,6 +111,10 @@ func (l Layers) BrokerConfig() (BrokerConfig, error) {
 	var err error
 	c.Listeners, c.Advertised, err = l.listeners()
 	collect(err)
+	if err == nil {
+		c.InterBrokerListener, err = l.interBroker(c.Listeners, c.Advertised)
+		collect(err)
+	}
 	c.LogDirs, err = l.logDirs()
 	collect(err)
 	c.MaxConnectionsPerIPOverrides, err = parseOverrides(l.text("max.connections.per.ip.overrides"))

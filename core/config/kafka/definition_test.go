@@ -86,7 +86,7 @@ func TestWhatActsIsRead(t *testing.T) {
 	read := map[string]bool{
 		// fields without a tag, made from these
 		"listeners": true, "advertised.listeners": true, "listener.security.protocol.map": true, "log.dir": true, "log.dirs": true,
-		"max.connections.per.ip.overrides": true, "node.id": true,
+		"max.connections.per.ip.overrides": true, "node.id": true, "inter.broker.listener.name": true, "security.inter.broker.protocol": true,
 		// asked for by name, through Layers.Get
 		"auto.create.topics.enable": true, "offsets.topic.num.partitions": true, "offsets.topic.replication.factor": true, "offsets.topic.segment.bytes": true,
 		"transaction.state.log.num.partitions": true, "transaction.state.log.replication.factor": true, "transaction.state.log.segment.bytes": true,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -70,6 +71,42 @@ func (l Layers) listeners() (listeners, advertised []Listener, err error) {
 		}
 	}
 	return listeners, advertised, errors.Join(faults...)
+}
+
+// interBroker gives the name of the listener that brokers use among themselves: the one that is named, or else the one that has
+// the name of security.inter.broker.protocol. Where nothing is said and none is called PLAINTEXT it is the first that is
+// advertised: Kafka wants that to be said even of a broker that stands alone.
+func (l Layers) interBroker(listeners, advertised []Listener) (string, error) {
+	const property, byProtocol = "inter.broker.listener.name", "security.inter.broker.protocol"
+	name, _, named := l.Get(property)
+	_, source, _ := l.Get(byProtocol)
+	switch name = strings.ToUpper(strings.TrimSpace(name)); {
+	case named && source != FromDefault:
+		return "", listenerFault(property, "only one of this and %s may be set", byProtocol)
+	case !named:
+		name = l.text(byProtocol)
+	}
+	names := make([]string, len(listeners))
+	found := false
+	for i, one := range listeners {
+		names[i] = one.Name
+		found = found || one.Name == name
+	}
+	told := len(advertised) == 0
+	for _, one := range advertised {
+		told = told || one.Name == name
+	}
+	switch {
+	case !named && source == FromDefault && !(found && told):
+		return slices.Concat(advertised, listeners)[0].Name, nil
+	case !found && !named:
+		return "", listenerFault(byProtocol, "%s is none of the listeners (%s)", name, strings.Join(names, ", "))
+	case !found:
+		return "", listenerFault(property, "%s is none of the listeners (%s)", name, strings.Join(names, ", "))
+	case !told:
+		return "", listenerFault(property, "%s is not advertised: other brokers would not find this one", name)
+	}
+	return name, nil
 }
 
 func listenerFault(property, format string, args ...any) error {
