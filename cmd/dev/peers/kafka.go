@@ -25,7 +25,7 @@ import (
 var kafkaPom []byte // immutable
 
 //go:embed log4j2.properties
-var log4jProperties []byte // immutable
+var log4j2Properties []byte // immutable
 
 // KafkaVersion is the release that the embedded pom names.
 const KafkaVersion = "4.4.0"
@@ -36,7 +36,7 @@ const clusterID = "QmFybmFiYXMtcGVlci0wMQ"
 // Java says how to start a Java program on Kafka's own class path.
 type Java struct {
 	Lib       string // the folder of Kafka's jars
-	logConfig string
+	logConfig string // the flag that names the logging library's configuration
 }
 
 // KafkaJars fetches Kafka's jars.
@@ -45,13 +45,18 @@ func KafkaJars(ctx context.Context, t *tools.Tools) (Java, error) {
 	if err != nil {
 		return Java{}, err
 	}
-	conf := filepath.Join(lib, "..", "log4j2.properties")
-	if have, err := os.ReadFile(conf); err != nil || !bytes.Equal(have, log4jProperties) {
-		if err := os.WriteFile(conf, log4jProperties, 0o644); err != nil {
+	return withLogConfig(lib, "log4j2.properties", log4j2Properties, "-Dlog4j2.configurationFile=")
+}
+
+// withLogConfig puts the configuration of the logging library beside the jars.
+func withLogConfig(lib, name string, content []byte, flag string) (Java, error) {
+	conf := filepath.Join(lib, "..", name)
+	if have, err := os.ReadFile(conf); err != nil || !bytes.Equal(have, content) {
+		if err := os.WriteFile(conf, content, 0o644); err != nil {
 			return Java{}, err
 		}
 	}
-	return Java{Lib: lib, logConfig: conf}, nil
+	return Java{Lib: lib, logConfig: flag + conf}, nil
 }
 
 // Command is the command line of a class on Kafka's class path, with more folders or jars in front of it.
@@ -62,7 +67,7 @@ func (j Java) Command(heap, logLevel string, classPath []string, class string, a
 	}
 	return append([]string{
 		"java", "-Xmx" + heap, "-Djava.awt.headless=true", "-Dpeer.loglevel=" + logLevel,
-		"-Dlog4j2.configurationFile=" + j.logConfig, "-cp", cp + filepath.Join(j.Lib, "*"), class,
+		j.logConfig, "-cp", cp + filepath.Join(j.Lib, "*"), class,
 	}, args...)
 }
 
@@ -119,11 +124,15 @@ func StartKafka(ctx context.Context, e *task.Env, j Java, o KafkaOptions) (*Peer
 			return nil, fmt.Errorf("format Kafka's storage: %w", err)
 		}
 	}
-	args := j.Command(o.Heap, "WARN", nil, "kafka.Kafka", conf)
-	args = slices.Insert(args, 1, "-server", "-Xms"+o.Heap, "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
-		"-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15") // the flags of Kafka's own start script
-	cmd := exec.Command(args[0], args[1:]...)
-	return Start(ctx, cmd, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), data)
+	return Start(ctx, j.broker(o.Heap, conf), net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), data)
+}
+
+// broker is the command of a broker, with the flags of Kafka's own start script.
+func (j Java) broker(heap, conf string) *exec.Cmd {
+	args := j.Command(heap, "WARN", nil, "kafka.Kafka", conf)
+	args = slices.Insert(args, 1, "-server", "-Xms"+heap, "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
+		"-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15")
+	return exec.Command(args[0], args[1:]...)
 }
 
 func render(properties map[string]string) string {

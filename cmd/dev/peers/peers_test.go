@@ -36,11 +36,14 @@ func TestThePomNamesTheVersion(t *testing.T) {
 	}
 	require.NoError(t, xml.Unmarshal(kafkaPom, &pom))
 	require.Equal(t, KafkaVersion, pom.Version)
+	require.NoError(t, xml.Unmarshal(kafka39Pom, &pom))
+	require.Equal(t, Kafka39Version, pom.Version)
 }
 
 func TestJavaCommand(t *testing.T) {
-	args := strings.Join(Java{Lib: "/lib", logConfig: "/log"}.Command("64M", "WARN", []string{"/classes"}, "a.Main", "--x"), " ")
+	args := strings.Join(Java{Lib: "/lib", logConfig: "-Dlog=/log"}.Command("64M", "WARN", []string{"/classes"}, "a.Main", "--x"), " ")
 	require.Contains(t, args, "-Xmx64M")
+	require.Contains(t, args, " -Dlog=/log ")
 	require.True(t, strings.HasSuffix(args, "-cp /classes:/lib/* a.Main --x"), args)
 }
 
