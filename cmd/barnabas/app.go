@@ -78,6 +78,8 @@ func newRoot(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrong(err) })
 	root.AddCommand(
 		newBench(a),
+		newBroker(a),
+		newCluster(a),
 		newConfig(a),
 		newConsume(a),
 		newPlugin(a),

@@ -111,6 +111,20 @@ func (r *remote) administer(cmd *cobra.Command, f func(ctx context.Context, admi
 	return r.explain(f(ctx, admin))
 }
 
+// labour is administer for work that takes as long as it takes: every request has the command's timeout, the whole has none.
+func (r *remote) labour(cmd *cobra.Command, f func(ctx context.Context, admin *kadm.Client) error) error {
+	ctx, stop := untilInterrupt(cmd.Context())
+	defer stop()
+	client, err := r.open(ctx, kgo.RequestTimeoutOverhead(r.timeout))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	admin.SetTimeoutMillis(int32(min(r.timeout, time.Hour).Milliseconds()))
+	return r.explain(f(ctx, admin))
+}
+
 // untilInterrupt gives a context that ends at Ctrl-C and SIGTERM.
 func untilInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)

@@ -14,8 +14,9 @@ import (
 )
 
 func newTopic(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "topic", Short: "Create, list, describe and delete topics"}
-	cmd.AddCommand(newTopicCreate(a), newTopicList(a), newTopicDescribe(a), newTopicDelete(a))
+	cmd := &cobra.Command{Use: "topic", Short: "Create, list, describe, change and delete topics"}
+	cmd.AddCommand(newTopicCreate(a), newTopicList(a), newTopicDescribe(a), newTopicDelete(a),
+		newTopicAddPartitions(a), newTopicElectLeaders(a), newTopicReassign(a))
 	return cmd
 }
 
