@@ -65,7 +65,7 @@ func coreImports(t *Tree) (faults []string, applied int) {
 }
 
 // implementationImports: an implementation imports core, but not core/broker, and what lies beside or below it in its
-// own folder; never another implementation. plugins/sdk and plugins/remote are kits, which implementations may use.
+// own folder; never another implementation. The kits may be used by all.
 func implementationImports(t *Tree) (faults []string, applied int) {
 	for _, f := range t.Files {
 		if !below(f.Dir, implementations()...) || slices.Contains(composers(), f.Path) {
@@ -75,7 +75,7 @@ func implementationImports(t *Tree) (faults []string, applied int) {
 		for _, imported := range f.Imports {
 			house, ok := inHouse(imported)
 			switch {
-			case !ok, below(house, "core") && !below(house, "core/broker"), below(house, "plugins/sdk", "plugins/remote"):
+			case !ok, below(house, "core") && !below(house, "core/broker"), below(house, kits()...), below(house, "plugins/remote"):
 			case below(house, f.Dir), below(f.Dir, house) && strings.Contains(house, "/"):
 			case below(house, implementationOf(f.Dir)):
 			default:
@@ -85,6 +85,9 @@ func implementationImports(t *Tree) (faults []string, applied int) {
 	}
 	return faults, applied
 }
+
+// kits are what lies among the implementations without being one: what plug-ins and tests are made with.
+func kits() []string { return []string{"plugins/sdk", "membership/zookeeper/zktest"} }
 
 // implementationOf gives the folder of the implementation that a folder belongs to: plugins/compression/gzip/internal
 // belongs to plugins/compression/gzip, membership/standalone to itself, storage-mmap/x to storage-mmap.
@@ -116,7 +119,7 @@ func namedByComposers(t *Tree) (faults []string, applied int) {
 		}
 		for _, imported := range f.Imports {
 			house, ok := inHouse(imported)
-			if !ok || !below(house, implementations()...) || below(house, "plugins/sdk") {
+			if !ok || !below(house, implementations()...) || below(house, kits()...) {
 				continue
 			}
 			if composes {
