@@ -1,8 +1,9 @@
 // Package election is the contract for coordination: who is controller, who is alive, and what the cluster is made of.
 //
-// One factory gives a [Coordination] with three small interfaces. [Election] makes one broker controller, under an epoch
+// One factory gives a [Coordination] with four small interfaces. [Election] makes one broker controller, under an epoch
 // that only rises. [Membership] says which brokers are alive, each under an epoch of its own. [Metadata] keeps what must
-// outlive every broker: topics, assignments, partition states, configurations, producer ids.
+// outlive every broker: topics, assignments, partition states, configurations, producer ids. [Requests] is what others ask of
+// the controller without a connection to it.
 //
 // The contract is semantic, not a tree of keys, so that it fits ZooKeeper's nodes, a state machine under raft and one local
 // file alike; who calls it cannot tell which it stands on. It decides nothing: which replica leads, where a topic's
@@ -70,10 +71,11 @@ type Factory = plugin.Factory[Settings, Coordination]
 type Coordination interface {
 	plugin.Component
 
-	// Election, Membership and Metadata never return nil, and always the same. They may be called before Start.
+	// Election, Membership, Metadata and Requests never return nil, and always the same. They may be called before Start.
 	Election() Election
 	Membership() Membership
 	Metadata() Metadata
+	Requests() Requests
 }
 
 // NoBroker stands for "no broker" where an id is expected.
@@ -198,10 +200,13 @@ type ChangeKind int8
 const (
 	// BrokersChanged: who is alive, or where.
 	BrokersChanged ChangeKind = iota + 1
-	// TopicChanged: a topic appeared, disappeared, was marked for deletion, or its assignment or a partition's state changed.
+	// TopicChanged: a topic appeared, disappeared, was marked for deletion, or its assignment changed; or a partition's state was
+	// changed by somebody else than a controller. That a controller wrote a state need not be reported: it knows, and tells.
 	TopicChanged
 	// ConfigChanged: the configuration of one entity.
 	ConfigChanged
+	// RequestsChanged: what is asked of the controller.
+	RequestsChanged
 	// EverythingChanged: the member was cut off for a while; everything is to be read anew.
 	EverythingChanged
 )

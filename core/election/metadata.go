@@ -20,8 +20,9 @@ type Metadata interface {
 	//  4.2  An entity that has none comes with no values and version 0.
 	Configs(ctx context.Context, entities ...Entity) ([]Config, error)
 
-	// Watch begins a watch over Topics and Configs. Its changes are of kinds TopicChanged and ConfigChanged.
-	Watch(ctx context.Context) (Watch, error)
+	// Watch begins a watch over Topics, over Configs, or over both: its changes are of the kinds given, TopicChanged and
+	// ConfigChanged; without kinds, of both. To watch topics may cost much where there are many: only a controller needs it.
+	Watch(ctx context.Context, kinds ...ChangeKind) (Watch, error)
 
 	// CreateTopics creates topics, with their configurations, without partition states.
 	//
@@ -37,6 +38,7 @@ type Metadata interface {
 	//  6.1  ErrUnknownTopic when there is no such topic with that id; ErrInvalid when a partition that exists is missing,
 	//       or the numbers aren't 0 to n-1: partitions never go away.
 	//  6.2  States stay as they are.
+	//  6.3  A topic that has no id, which only others can have made, gets the one of the item.
 	SetAssignments(ctx context.Context, controllerEpoch int32, assignments []TopicAssignment) ([]error, error)
 
 	// UpdatePartitions writes partition states, each if its partition epoch is still the one given in the item; it returns
@@ -82,7 +84,7 @@ type TopicID [16]byte
 // Topic is all that is kept about a topic, but for its configuration.
 type Topic struct {
 	Name       string
-	ID         TopicID
+	ID         TopicID     // zero only for a topic that others made without one
 	Deleting   bool        // marked for deletion
 	Partitions []Partition // by number, from 0
 }

@@ -66,8 +66,12 @@ func (m metadata) Configs(ctx context.Context, entities ...election.Entity) ([]e
 	return configs, err
 }
 
-func (m metadata) Watch(ctx context.Context) (election.Watch, error) {
-	return m.c.watch(ctx, func(k election.ChangeKind) bool { return k != election.BrokersChanged })
+func (m metadata) Watch(ctx context.Context, kinds ...election.ChangeKind) (election.Watch, error) {
+	if len(kinds) == 0 {
+		kinds = []election.ChangeKind{election.TopicChanged, election.ConfigChanged}
+	}
+	kinds = slices.Clone(kinds)
+	return m.c.watch(ctx, func(k election.ChangeKind) bool { return slices.Contains(kinds, k) })
 }
 
 func (m metadata) CreateTopics(ctx context.Context, epoch int32, topics []election.NewTopic) ([]error, error) {

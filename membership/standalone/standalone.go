@@ -60,7 +60,7 @@ func New(o Options, s election.Settings) (election.Coordination, error) {
 	return &coordination{path: path, compactAfter: int64(o.CompactAfter), log: log, seat: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
-// coordination implements election.Coordination and its three interfaces.
+// coordination implements election.Coordination, and its four interfaces with views of itself.
 type coordination struct {
 	path         string
 	compactAfter int64
@@ -68,14 +68,16 @@ type coordination struct {
 	seat         chan struct{} // holds an element while there is a term
 	closed       chan struct{} // closed by Stop
 
-	mu      sync.RWMutex // guards what follows; held over appends, so that the file and the state agree
-	running bool
-	stopped bool
-	journal *journal
-	state   *state
-	term    *term
-	alive   map[int32]*registration
-	watches map[*watch]struct{}
+	mu       sync.RWMutex // guards what follows; held over appends, so that the file and the state agree
+	running  bool
+	stopped  bool
+	journal  *journal
+	state    *state
+	term     *term
+	alive    map[int32]*registration
+	watches  map[*watch]struct{}
+	reports  []election.Request // of failed log directories
+	reported int                // how many there were
 }
 
 // Start opens the file, or makes it, and reads it.
@@ -127,6 +129,7 @@ func (c *coordination) Stop(context.Context) error {
 func (c *coordination) Election() election.Election     { return c }
 func (c *coordination) Membership() election.Membership { return membership{c} }
 func (c *coordination) Metadata() election.Metadata     { return metadata{c} }
+func (c *coordination) Requests() election.Requests     { return requests{c} }
 
 // read runs f over the state, unless ctx has ended or the coordination isn't running.
 func (c *coordination) read(ctx context.Context, f func()) error {

@@ -59,6 +59,7 @@ func (b broken) Member() election.Coordination {
 	m.metadata = memoryMetadata{m.memoryMember}
 	m.membership = memoryMembership{m.memoryMember}
 	m.election = m.memoryMember
+	m.requests = memoryRequests{m.memoryMember}
 	b.change(m)
 	return m
 }
@@ -68,12 +69,14 @@ type brokenMember struct {
 	metadata   election.Metadata
 	membership election.Membership
 	election   election.Election
+	requests   election.Requests
 	stop       func()
 }
 
 func (m *brokenMember) Election() election.Election     { return m.election }
 func (m *brokenMember) Membership() election.Membership { return m.membership }
 func (m *brokenMember) Metadata() election.Metadata     { return m.metadata }
+func (m *brokenMember) Requests() election.Requests     { return m.requests }
 func (m *brokenMember) Stop(ctx context.Context) error {
 	if m.stop != nil {
 		m.stop()
@@ -104,6 +107,9 @@ type (
 	versionless struct{ memoryMetadata }
 	// shrinking lets partitions go away.
 	shrinking struct{ memoryMetadata }
+
+	// stubborn keeps requests that were done.
+	stubborn struct{ memoryRequests }
 
 	// everybody elects whoever asks.
 	everybody struct{ *memoryMember }
@@ -177,7 +183,7 @@ func (b unmarked) RemoveTopics(ctx context.Context, epoch int32, topics []string
 	return b.memoryMetadata.RemoveTopics(ctx, epoch, topics)
 }
 
-func (b blindWatch) Watch(ctx context.Context) (election.Watch, error) {
+func (b blindWatch) Watch(ctx context.Context, _ ...election.ChangeKind) (election.Watch, error) {
 	return b.c.watch(ctx, func(k election.ChangeKind) bool { return k == election.ConfigChanged })
 }
 
@@ -201,6 +207,10 @@ func (b shrinking) SetAssignments(ctx context.Context, epoch int32, as []electio
 	}
 	b.c.m.mu.Unlock()
 	return b.memoryMetadata.SetAssignments(ctx, epoch, as)
+}
+
+func (b stubborn) Done(_ context.Context, _ int32, done []election.Request) ([]error, error) {
+	return make([]error, len(done)), nil
 }
 
 func (b everybody) Campaign(ctx context.Context, id int32) (election.Term, error) {
@@ -259,6 +269,7 @@ func TestBrokenAreRejected(t *testing.T) {
 		{"does not listen to contexts", "0.3 waits end with their", func(m *brokenMember) { m.election = deaf{m.memoryMember} }},
 		{"lets two brokers have one address", "2.4", func(m *brokenMember) { m.membership = twins{memoryMembership{m.memoryMember}} }},
 		{"takes any cluster id", "2.1", func(m *brokenMember) { m.membership = proposer{memoryMembership{m.memoryMember}} }},
+		{"keeps requests that were done", "11 requests", func(m *brokenMember) { m.requests = stubborn{memoryRequests{m.memoryMember}} }},
 		{"forgets epochs", "1.1", func(m *brokenMember) { m.stop = func() { m.m.mu.Lock(); m.m.epoch = 0; m.m.mu.Unlock() } }},
 		{"forgets epochs of brokers", "2.3", func(m *brokenMember) { m.stop = func() { m.m.mu.Lock(); m.m.brokerEpoch = 0; m.m.mu.Unlock() } }},
 		{"forgets topics", "0.4 what was", func(m *brokenMember) { m.stop = func() { m.m.mu.Lock(); clear(m.m.topics); m.m.mu.Unlock() } }},

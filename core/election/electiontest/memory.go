@@ -34,6 +34,8 @@ type Memory struct {
 	topics      map[string]election.Topic
 	configs     map[election.Entity]election.Config
 	watches     map[*memoryWatch]bool
+	requests    []election.Request
+	reports     int // directory failures reported so far
 }
 
 // NewMemory makes a cluster that knows nothing.
@@ -106,6 +108,7 @@ func (m *Memory) Expire(member election.Coordination) {
 func (c *memoryMember) Election() election.Election     { return c }
 func (c *memoryMember) Membership() election.Membership { return memoryMembership{c} }
 func (c *memoryMember) Metadata() election.Metadata     { return memoryMetadata{c} }
+func (c *memoryMember) Requests() election.Requests     { return memoryRequests{c} }
 
 // do runs f alone, unless ctx has ended or the member isn't running.
 func (c *memoryMember) do(ctx context.Context, f func(m *Memory) error) error {
@@ -416,8 +419,12 @@ func (s memoryMetadata) Configs(ctx context.Context, entities ...election.Entity
 	return all, err
 }
 
-func (s memoryMetadata) Watch(ctx context.Context) (election.Watch, error) {
-	return s.c.watch(ctx, func(k election.ChangeKind) bool { return k != election.BrokersChanged })
+func (s memoryMetadata) Watch(ctx context.Context, kinds ...election.ChangeKind) (election.Watch, error) {
+	if len(kinds) == 0 {
+		kinds = []election.ChangeKind{election.TopicChanged, election.ConfigChanged}
+	}
+	kinds = slices.Clone(kinds)
+	return s.c.watch(ctx, func(k election.ChangeKind) bool { return slices.Contains(kinds, k) })
 }
 
 func (m *Memory) tellTopic(name string) {

@@ -113,6 +113,8 @@ func Clauses() []Clause {
 		{"8 deleting topics", false, checkDeletion},
 		{"9 configurations", false, checkConfigs},
 		{"10.1 producer ids are given once", false, checkProducerIDs},
+		{"11 requests", false, checkRequests},
+		{"11.3 marks taken back", false, checkUnmark},
 		{"random histories", false, checkHistories},
 	}
 }
@@ -223,6 +225,7 @@ func checkLifeCycle(t TB, s *Subject) {
 	require.NotNil(t, unused.Election())
 	require.NotNil(t, unused.Membership())
 	require.NotNil(t, unused.Metadata())
+	require.NotNil(t, unused.Requests())
 	_, err := unused.Metadata().Topics(s.ctx)
 	require.ErrorIs(t, err, election.ErrClosed, "before Start")
 	_, err = unused.Election().Campaign(s.ctx, 1)

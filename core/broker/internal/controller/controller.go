@@ -239,7 +239,10 @@ func (c *Controller) serve(ctx context.Context, term election.Term) error {
 	defer c.activate(false)
 
 	// Watches begin before anything is read: what changes in between is reported.
-	for _, begin := range []func(context.Context) (election.Watch, error){c.o.Membership.Watch, c.o.Metadata.Watch} {
+	topicChanges := func(ctx context.Context) (election.Watch, error) {
+		return c.o.Metadata.Watch(ctx, election.TopicChanged)
+	}
+	for _, begin := range []func(context.Context) (election.Watch, error){c.o.Membership.Watch, topicChanges} {
 		w, err := begin(ctx)
 		if err != nil {
 			return err

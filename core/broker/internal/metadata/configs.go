@@ -68,7 +68,7 @@ func NewConfigs(o ConfigOptions) *Configs {
 
 // Start reads what is kept, and watches it from then on.
 func (c *Configs) Start(ctx context.Context) error {
-	w, err := c.o.Metadata.Watch(ctx)
+	w, err := c.o.Metadata.Watch(ctx, election.ConfigChanged)
 	if err != nil {
 		return fmt.Errorf("watching configurations: %w", err)
 	}
