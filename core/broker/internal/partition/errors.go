@@ -13,6 +13,10 @@ var (
 	ErrInconsistentTopicID = errors.New("the topic has another id")
 	// ErrNotLeader says that only the leader may do what was asked, and this replica isn't it (any more).
 	ErrNotLeader = errors.New("this replica is not the leader")
+	// ErrNotFollower says that this replica doesn't follow, or not under the leader epoch that the caller means (any more).
+	ErrNotFollower = errors.New("this replica does not follow under that leader epoch")
+	// ErrMoved says that a follower's log doesn't end where the caller believes (any more).
+	ErrMoved = errors.New("the replica's log end has moved")
 	// ErrFencedLeaderEpoch says that the caller knows an older leader epoch than ours: it must refresh its metadata.
 	ErrFencedLeaderEpoch = errors.New("the leader epoch is older than the current one")
 	// ErrUnknownLeaderEpoch says that the caller knows a newer leader epoch than ours: we must catch up, it should try again.

@@ -35,6 +35,8 @@ type Partition struct {
 	// role is read-locked by appends and follower fetches, write-locked by changes of leadership.
 	role sync.RWMutex
 	view atomic.Pointer[view]
+	// following is held while a fetcher changes the log of a follower, so that there is one at a time.
+	following sync.Mutex
 
 	mu      sync.Mutex
 	state   state
