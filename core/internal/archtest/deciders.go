@@ -9,10 +9,11 @@ import (
 // deciderTypes names the state machine of each room of the broker that decides.
 func deciderTypes() map[string]string {
 	return map[string]string{
-		"core/broker/internal/partition":  "state",
-		"core/broker/internal/group":      "Group",
-		"core/broker/internal/txn":        "Transaction",
-		"core/broker/internal/controller": "Machine",
+		"core/broker/internal/partition":   "state",
+		"core/broker/internal/group":       "Group",
+		"core/broker/internal/txn":         "Transaction",
+		"core/broker/internal/controller":  "Machine",
+		"core/broker/internal/replication": "machine",
 	}
 }
 
@@ -26,7 +27,8 @@ func deciders(t *Tree) (faults []string, applied int) {
 			continue
 		}
 		switch f.Dir {
-		case "core/broker/internal/partition", "core/broker/internal/group", "core/broker/internal/txn", "core/broker/internal/controller":
+		case "core/broker/internal/partition", "core/broker/internal/group", "core/broker/internal/txn", "core/broker/internal/controller",
+			"core/broker/internal/replication":
 			rooms[f.Dir] = true
 		}
 		name, ok := deciderTypes()[f.Dir]

@@ -6,10 +6,11 @@ import (
 )
 
 // ISRAnswered brings the controller's answer to a proposal: with ok, isr is recorded under partitionEpoch; without, what was
-// recorded before stands.
-func (p *Partition) ISRAnswered(ok bool, isr []int32, partitionEpoch int32) {
+// recorded before stands. An answer to another proposal than the one in flight changes nothing. While there is no answer, both sets
+// count for the high watermark.
+func (p *Partition) ISRAnswered(to ISRProposal, ok bool, isr []int32, partitionEpoch int32) {
 	p.mu.Lock()
-	e := p.state.isrAnswered(ok, isr, partitionEpoch, p.now())
+	e := p.state.isrAnswered(to, ok, isr, partitionEpoch, p.now())
 	old := p.view.Load()
 	p.publish(old.offline, old.removed)
 	done := p.take(e)

@@ -28,6 +28,9 @@ type Options struct {
 	// ProposeISR asks the controller to record another in-sync set; [Partition.ISRAnswered] brings the answer. It must not
 	// block and not call back. Nil for a broker that can have no followers.
 	ProposeISR func(ID, ISRProposal)
+	// Alive says whether a broker is registered, as far as this one knows: others aren't taken into the in-sync set, and nobody waits for
+	// what they have deleted. Nil: all are.
+	Alive func(broker int32) bool
 	// OnLeader, OnFollower and OnRemoved are told of a change of leadership after it was applied, in order per partition, on
 	// the goroutine that applied it. They must not block. Each may be nil.
 	OnLeader   func(id ID, leaderEpoch int32)

@@ -56,7 +56,7 @@ type view struct {
 
 func newPartition(id ID, topicID [16]byte, l *log.Log, o *Options) *Partition {
 	p := &Partition{id: id, topicID: topicID, log: l, now: o.Now, logger: o.Logger, propose: o.ProposeISR}
-	p.state = state{self: o.BrokerID, maxLag: o.ReplicaLagTimeMax, minISR: 1, Assignment: Assignment{Leader: -1, LeaderEpoch: -1, PartitionEpoch: -1}}
+	p.state = state{self: o.BrokerID, alive: o.Alive, maxLag: o.ReplicaLagTimeMax, minISR: 1, Assignment: Assignment{Leader: -1, LeaderEpoch: -1, PartitionEpoch: -1}}
 	p.publish(nil, false)
 	return p
 }

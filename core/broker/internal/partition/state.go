@@ -49,7 +49,14 @@ type state struct {
 	epochStart int64    // log end offset when we became leader under LeaderEpoch
 	remotes    []remote // the other replicas, while we lead
 	proposal   *ISRProposal
+	// notBefore is when the next proposal may be made, after one that was refused: what made the controller refuse it takes a while to go.
+	notBefore time.Time
+	// alive says whether a broker is registered, as far as this one knows; nil: all are.
+	alive func(broker int32) bool
 }
+
+// refusedPause is the time between a refused proposal and the next.
+const refusedPause = 500 * time.Millisecond
 
 // remote is what a leader knows of a follower.
 type remote struct {
@@ -72,7 +79,7 @@ type effects struct {
 // lead makes the replica the leader under a. end is the log end offset, hw the high watermark so far.
 func (s *state) lead(a Assignment, end, hw int64, now time.Time) effects {
 	newEpoch := s.role != RoleLeader || a.LeaderEpoch != s.LeaderEpoch
-	s.role, s.Assignment, s.proposal = RoleLeader, a, nil
+	s.role, s.Assignment, s.proposal, s.notBefore = RoleLeader, a, nil, time.Time{}
 	s.end, s.hw = end, hw
 	if newEpoch {
 		// What followers hold under the new epoch is unknown until they fetch: only then may the high watermark move.
@@ -120,7 +127,7 @@ func (s *state) fetched(id int32, offset, start int64, now time.Time) (effects, 
 	r.end, r.start = offset, start
 	r.lastFetch, r.endThen, r.everFetched = now, s.end, true
 
-	if s.proposal == nil && !slices.Contains(s.ISR, id) && offset >= s.hw && offset >= s.epochStart {
+	if s.mayPropose(now) && !slices.Contains(s.ISR, id) && offset >= s.hw && offset >= s.epochStart && s.isAlive(id) {
 		e.propose = s.proposeISR(append(slices.Clone(s.ISR), id))
 	}
 	return s.advance(e, now), true
@@ -128,7 +135,7 @@ func (s *state) fetched(id int32, offset, start int64, now time.Time) (effects, 
 
 // tick lets a leader drop followers that have not been caught up for maxLag. It wants to be called every maxLag/2.
 func (s *state) tick(now time.Time) effects {
-	if s.role != RoleLeader || s.proposal != nil {
+	if s.role != RoleLeader || !s.mayPropose(now) {
 		return effects{}
 	}
 	in := make([]int32, 0, len(s.ISR))
@@ -143,17 +150,28 @@ func (s *state) tick(now time.Time) effects {
 	return effects{propose: s.proposeISR(in)}
 }
 
-// isrAnswered ends the proposal in flight. With ok, the controller has recorded isr under partitionEpoch; without, the
+// isrAnswered ends the proposal in flight, if it is that one. With ok, the controller has recorded isr under partitionEpoch; without, the
 // committed set stands, and a later fetch or tick may propose again.
-func (s *state) isrAnswered(ok bool, isr []int32, partitionEpoch int32, now time.Time) effects {
-	if s.role != RoleLeader || s.proposal == nil {
+func (s *state) isrAnswered(to ISRProposal, ok bool, isr []int32, partitionEpoch int32, now time.Time) effects {
+	if s.role != RoleLeader || s.proposal == nil || !s.proposal.same(to) {
 		return effects{}
 	}
 	s.proposal = nil
-	if ok && partitionEpoch > s.PartitionEpoch {
+	switch {
+	case !ok:
+		s.notBefore = now.Add(refusedPause)
+	case partitionEpoch > s.PartitionEpoch:
 		s.ISR, s.PartitionEpoch = slices.Clone(isr), partitionEpoch
 	}
 	return s.advance(effects{}, now)
+}
+
+func (s *state) mayPropose(now time.Time) bool { return s.proposal == nil && !now.Before(s.notBefore) }
+
+func (s *state) isAlive(broker int32) bool { return s.alive == nil || s.alive(broker) }
+
+func (p *ISRProposal) same(other ISRProposal) bool {
+	return p.LeaderEpoch == other.LeaderEpoch && p.PartitionEpoch == other.PartitionEpoch && slices.Equal(p.ISR, other.ISR)
 }
 
 // underMinISR says that fewer replicas are in sync than acks=all asks for: the smaller of min.insync.replicas and the number
@@ -166,10 +184,13 @@ func (s *state) underMinISR() bool {
 // may have committed more than we know (KIP-207).
 func (s *state) knowsHighWatermark() bool { return s.hw >= s.epochStart }
 
-// lowWatermark is the lowest log start offset among the replicas, given ours: what DeleteRecords reports.
+// lowWatermark is the lowest log start offset among the replicas on living brokers, given ours: what DeleteRecords reports. It is -1 until
+// all of them have said theirs.
 func (s *state) lowWatermark(start int64) int64 {
 	for i := range s.remotes {
-		start = min(start, s.remotes[i].start)
+		if r := &s.remotes[i]; s.isAlive(r.id) {
+			start = min(start, r.start)
+		}
 	}
 	return start
 }

@@ -46,7 +46,7 @@ func TestLaggingFollowerLeavesAndReturns(t *testing.T) {
 	require.Equal(t, []int32{1}, e.propose.ISR)
 	require.EqualValues(t, 3, s.hw, "the old set counts until the new one is recorded")
 	require.Nil(t, s.tick(epoch0.Add(40*time.Second)).propose, "one proposal at a time")
-	require.True(t, s.isrAnswered(true, []int32{1}, 7, epoch0.Add(41*time.Second)).hwMoved)
+	require.True(t, s.isrAnswered(*s.proposal, true, []int32{1}, 7, epoch0.Add(41*time.Second)).hwMoved)
 	require.EqualValues(t, 10, s.hw)
 
 	e, _ = s.fetched(2, 9, 0, epoch0.Add(50*time.Second))
@@ -118,7 +118,7 @@ func TestStateInvariants(t *testing.T) {
 					recorded = slices.Clone(s.proposal.ISR)
 					partitionEpoch++
 				}
-				step(s.isrAnswered(ok, recorded, partitionEpoch, now))
+				step(s.isrAnswered(*s.proposal, ok, recorded, partitionEpoch, now))
 			case 4:
 				if rapid.IntRange(0, 9).Draw(t, "rare") > 0 {
 					continue

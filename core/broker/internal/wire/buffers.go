@@ -7,7 +7,7 @@ import (
 
 const (
 	minClass = 10 // 1 KiB, the smallest buffer
-	maxClass = 22 // 4 MiB; larger buffers are left to the garbage collector
+	maxClass = 24 // 16 MiB, room for a follower's fetch; larger buffers are left to the garbage collector
 )
 
 // Buffer is memory borrowed from [Buffers].

@@ -88,9 +88,65 @@ func (c *Client) Do(ctx context.Context, req kmsg.Request) (kmsg.Response, error
 	return resp, nil
 }
 
-func (c *Client) exchange(req kmsg.Request) (kmsg.Response, error) {
+// Call says what [Client.Exchange] sends and to whom it gives the answer.
+type Call struct {
+	Key, Version int16
+	// Flexible says that the version has tagged fields, also in the headers (KIP-482).
+	Flexible bool
+	// Timeout bounds the whole exchange; 0 means for ever.
+	Timeout time.Duration
+	// Request appends the body of the request.
+	Request func(dst []byte) []byte
+	// Response is given the body of the response, which is the connection's again when it returns.
+	Response func(body []byte) error
+}
+
+// Exchange is Do for who encodes and decodes by hand, many times and without garbage. Close ends it, too. When anything goes wrong, or
+// Response returns an error, the connection is closed.
+func (c *Client) Exchange(call *Call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return ErrClientClosed
+	}
+	err := c.call(call)
+	if err != nil {
+		closed := c.closed.Load()
+		c.Close()
+		if closed {
+			err = ErrClientClosed
+		}
+		return fmt.Errorf("%s to %s: %w", kmsg.NameForKey(call.Key), c.conn.RemoteAddr(), err)
+	}
+	return nil
+}
+
+func (c *Client) call(call *Call) error {
+	if call.Timeout > 0 {
+		if err := c.conn.SetDeadline(time.Now().Add(call.Timeout)); err != nil {
+			return err
+		}
+	}
 	c.correlation++
-	c.out = c.appendRequest(c.out[:0], req)
+	c.out = call.Request(c.appendHeader(c.out[:0], call.Key, call.Version, call.Flexible))
+	frame, err := c.send()
+	if err != nil {
+		return err
+	}
+	body, err := c.parseResponse(call.Key, call.Flexible, frame)
+	if err == nil {
+		err = call.Response(body)
+	}
+	c.in.release()
+	if err == nil && call.Timeout > 0 {
+		err = c.conn.SetDeadline(time.Time{})
+	}
+	return err
+}
+
+// send sends c.out, whose length isn't filled in yet, and returns the next frame.
+func (c *Client) send() ([]byte, error) {
+	binary.BigEndian.PutUint32(c.out, uint32(len(c.out)-4))
 	_, err := c.conn.Write(c.out)
 	if cap(c.out) > retainedResponse {
 		c.out = nil
@@ -98,11 +154,17 @@ func (c *Client) exchange(req kmsg.Request) (kmsg.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	frame, err := c.in.next()
+	return c.in.next()
+}
+
+func (c *Client) exchange(req kmsg.Request) (kmsg.Response, error) {
+	c.correlation++
+	c.out = req.AppendTo(c.appendHeader(c.out[:0], req.Key(), req.GetVersion(), req.IsFlexible()))
+	frame, err := c.send()
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.parseResponse(req, frame)
+	body, err := c.parseResponse(req.Key(), req.IsFlexible(), frame)
 	if err != nil {
 		return nil, err
 	}
@@ -120,24 +182,23 @@ func (c *Client) exchange(req kmsg.Request) (kmsg.Response, error) {
 	return resp, nil
 }
 
-func (c *Client) appendRequest(dst []byte, req kmsg.Request) []byte {
+// appendHeader appends a request's header, behind room for the length.
+func (c *Client) appendHeader(dst []byte, key, version int16, flexible bool) []byte {
 	dst = append(dst, 0, 0, 0, 0)
-	dst = binary.BigEndian.AppendUint16(dst, uint16(req.Key()))
-	dst = binary.BigEndian.AppendUint16(dst, uint16(req.GetVersion()))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(key))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(version))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(c.correlation))
-	if req.Key() != int16(kmsg.ControlledShutdown) || req.GetVersion() > 0 {
+	if key != int16(kmsg.ControlledShutdown) || version > 0 {
 		dst = binary.BigEndian.AppendUint16(dst, uint16(len(c.o.ClientID)))
 		dst = append(dst, c.o.ClientID...)
 	}
-	if req.IsFlexible() {
+	if flexible {
 		dst = append(dst, 0)
 	}
-	dst = req.AppendTo(dst)
-	binary.BigEndian.PutUint32(dst, uint32(len(dst)-4))
 	return dst
 }
 
-func (c *Client) parseResponse(req kmsg.Request, frame []byte) ([]byte, error) {
+func (c *Client) parseResponse(key int16, flexible bool, frame []byte) ([]byte, error) {
 	if len(frame) < 4 {
 		return nil, errShortHeader
 	}
@@ -145,7 +206,7 @@ func (c *Client) parseResponse(req kmsg.Request, frame []byte) ([]byte, error) {
 		return nil, fmt.Errorf("response with correlation id %d to request %d", got, c.correlation)
 	}
 	body := frame[4:]
-	if req.IsFlexible() && req.Key() != int16(kmsg.ApiVersions) {
+	if flexible && key != int16(kmsg.ApiVersions) {
 		var ok bool
 		if body, ok = skipTags(body); !ok {
 			return nil, errBadTags
