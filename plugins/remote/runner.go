@@ -25,7 +25,10 @@ type process struct {
 	stderr *os.File
 	theirs []*os.File // the child's ends
 
+	mu      sync.Mutex // held while the process is being started
 	started bool
+	ended   bool // it was killed, maybe before it was started
+
 	exited  chan struct{} // closed when the process has ended, and waitErr is set
 	waitErr error
 	killed  sync.Once
@@ -65,7 +68,15 @@ func newProcess(path string, args, env []string) (*process, error) {
 
 // Start implements runner.Runner. The process is started, and waited for, by one thread that does nothing else: Linux
 // would kill the child as soon as the thread that started it ended.
+//
+// A process that was killed already isn't started any more.
 func (p *process) Start(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		p.close()
+		return errors.New("it was to end before it was started")
+	}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -109,7 +120,11 @@ const lingering = 200 * time.Millisecond
 
 // Kill implements runner.AttachedRunner: the process and all that it started in its group end at once.
 func (p *process) Kill(context.Context) error {
-	if !p.started {
+	p.mu.Lock()
+	p.ended = true
+	started := p.started
+	p.mu.Unlock()
+	if !started {
 		return nil
 	}
 	p.killed.Do(func() { killGroup(p.cmd.Process) })
@@ -156,6 +171,8 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 
 // ID implements runner.AttachedRunner.
 func (p *process) ID() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !p.started {
 		return ""
 	}

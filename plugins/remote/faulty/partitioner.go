@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -154,12 +155,13 @@ func (f *faulty) one(b *partitioner.Batch, r *partitioner.Record, call uint32) i
 	}
 	h := fnv.New32a()
 	_, _ = h.Write(r.Key)
+	if f.mode == "seed" { // hashed, not added: two processes' ids may be equal modulo the partitions
+		_, _ = h.Write(strconv.AppendInt(nil, int64(os.Getpid()), 10))
+	}
 	n := h.Sum32() + uint32(f.options.Shift)
 	switch f.mode {
 	case "wander":
 		n += call
-	case "seed":
-		n += uint32(os.Getpid())
 	case "dodge":
 		if len(b.Available) > 0 {
 			return b.Available[n%uint32(len(b.Available))]
