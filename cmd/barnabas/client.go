@@ -60,6 +60,10 @@ func (r *remote) open(ctx context.Context, options ...kgo.Opt) (*kgo.Client, err
 		kgo.RetryTimeout(r.timeout),
 		kgo.DialTimeout(r.timeout),
 		kgo.MetadataMinAge(100 * time.Millisecond),
+		// A broker that has just started gives producers their ids at the second try: it needn't be a quarter of a second later.
+		kgo.RetryBackoffFn(func(fails int) time.Duration {
+			return min(20*time.Millisecond<<min(max(fails-1, 0), 10), 2*time.Second)
+		}),
 	}, options...)
 	client, err := kgo.NewClient(options...)
 	if err != nil {

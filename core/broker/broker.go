@@ -124,6 +124,10 @@ func (b *Broker) Start(ctx context.Context) error {
 	return nil
 }
 
+// LoadProducerIDs waits until producers are given ids at once, or ctx ends. Start doesn't wait for that: the first producer that
+// comes has the ids fetched, and is told to try again, as by Kafka. It is for who runs a broker and its clients in one process.
+func (b *Broker) LoadProducerIDs(ctx context.Context) error { return b.producerIDs.Load(ctx) }
+
 // Stop drains the broker and closes everything in order: connections first, logs last, so that the next start needs no
 // recovery. When ctx ends the rest is cut short. It may be called twice, and after a Start that failed.
 func (b *Broker) Stop(ctx context.Context) error {

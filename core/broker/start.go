@@ -251,7 +251,8 @@ func (b *Broker) startGroups(ctx context.Context) (err error) {
 // startTransactions makes the transaction coordinator.
 func (b *Broker) startTransactions(context.Context) error {
 	c := &b.o.Config
-	b.producerIDs = producerid.New(b.coordination.Metadata(), b.id)
+	b.producerIDs = producerid.New(b.coordination.Metadata(), b.id, b.log)
+	b.onStop("stop giving producer ids", b.producerIDs.Stop)
 	b.transactions = txn.New(txn.Options{
 		Config: txn.Config{
 			MaxTimeout:      c.TransactionMaxTimeout,

@@ -121,6 +121,10 @@ func (b *Broker) tryStart() error {
 		return err
 	}
 	b.broker = made
+	// No producer is to spend its test's time on waiting to ask again.
+	if err := made.LoadProducerIDs(ctx); err != nil {
+		return err
+	}
 	l := made.Advertised()[0]
 	if b.addr == "" { // it stays, and others may be reading it
 		b.addr = net.JoinHostPort(l.Host, strconv.Itoa(l.Port))

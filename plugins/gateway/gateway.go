@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync"
@@ -128,7 +129,15 @@ func (g *Gateway) clientOptions(more ...kgo.Opt) []kgo.Opt {
 		kgo.SoftwareNameAndVersion("barnabas-gateway", "v1"),
 		kgo.RetryTimeout(g.options.RequestTimeout),
 		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.RetryBackoffFn(backoff),
 	}, more...)
+}
+
+// backoff is how long to wait before a try that follows so many in vain. The broker that the gateway lives in is near, and
+// what it makes a client wait for at first, a block of producer ids or an internal topic, is there within milliseconds.
+func backoff(fails int) time.Duration {
+	wait := min(20*time.Millisecond<<min(max(fails-1, 0), 10), 2*time.Second)
+	return wait*4/5 + rand.N(wait*2/5) // not all at once
 }
 
 // Stop lets requests in flight finish, ending those that merely wait, takes consumers out of their groups, and closes

@@ -15,6 +15,8 @@ import (
 // Behaviour:
 //   - An idempotent producer (no transactional id) is given an id that nobody had before, with epoch 0, whatever id and epoch it
 //     had.
+//   - COORDINATOR_LOAD_IN_PROGRESS while a block of ids is being fetched: a broker that has just started gives it to the first
+//     who asks, as Kafka does.
 //   - An empty transactional id, and a producer id without epoch or the reverse, are INVALID_REQUEST.
 //   - A producer with a transactional id gets its id, and an epoch that fences everybody who had one before. A transaction that
 //     is open is aborted first: CONCURRENT_TRANSACTIONS, and the producer asks again. A timeout that isn't above 0, or is above
@@ -27,7 +29,7 @@ import (
 //	v3: producer id and epoch, to go on after an error (KIP-360)
 //	v4: PRODUCER_FENCED may be answered (KIP-588), INVALID_PRODUCER_EPOCH before
 //	v5: TRANSACTION_ABORTABLE may be answered (KIP-890); never here
-func (h *handlers) initProducerID(ctx context.Context, r *Request) Reply {
+func (h *handlers) initProducerID(_ context.Context, r *Request) Reply {
 	req := r.Body.(*kmsg.InitProducerIDRequest)
 	resp := kmsg.NewPtrInitProducerIDResponse()
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
@@ -43,16 +45,13 @@ func (h *handlers) initProducerID(ctx context.Context, r *Request) Reply {
 			was := producerOf(req.ProducerID, req.ProducerEpoch)
 			in.Expected = &was
 		}
-		p, err := h.Transactions.Init(ctx, *req.TransactionalID, in)
+		p, err := h.Transactions.Init(*req.TransactionalID, in)
 		resp.ProducerID, resp.ProducerEpoch, resp.ErrorCode = p.ID, p.Epoch, fencedCode(req.Version >= 4, err)
 	default:
-		id, err := h.ProducerIDs.Next(ctx)
-		if err != nil {
-			h.Logger.Warn("no producer id to give", "err", err)
-			resp.ErrorCode = kerr.CoordinatorNotAvailable.Code
-			break
+		id, err := h.ProducerIDs.Next()
+		if resp.ErrorCode = code(err); err == nil {
+			resp.ProducerID, resp.ProducerEpoch = id, 0
 		}
-		resp.ProducerID, resp.ProducerEpoch = id, 0
 	}
 	return r.Answer(resp)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
@@ -70,6 +71,7 @@ func codes() []struct {
 		{txn.ErrNotAdded, kerr.TransactionAbortable},
 		{txn.ErrNotFound, kerr.TransactionalIDNotFound},
 		{txn.ErrUnknown, kerr.UnknownServerError},
+		{producerid.ErrLoading, kerr.CoordinatorLoadInProgress},
 
 		{partition.ErrUnknownPartition, kerr.UnknownTopicOrPartition},
 		{partition.ErrUnknownTopicID, kerr.UnknownTopicID},

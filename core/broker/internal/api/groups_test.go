@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -53,7 +54,9 @@ func groupServer(t *testing.T) *wire.Server {
 		require.NoError(t, m.Stop(context.Background()))
 		require.NoError(t, store.Stop(context.Background()))
 	})
-	ids := producerid.New(someIDs{}, 4)
+	ids := producerid.New(someIDs{}, 4, slog.New(slog.DiscardHandler))
+	require.NoError(t, ids.Load(t.Context()))
+	t.Cleanup(func() { require.NoError(t, ids.Stop(context.Background())) })
 	return serve(t, Handlers(Deps{Cluster: &Cluster{BrokerID: 4, Metadata: cache}, Groups: m, ProducerIDs: ids,
 		Transactions: someTransactions(t, ids, &groupMarkers{groups: m}, func(id partition.ID) bool { _, ok := cache.Snapshot().Topic(id.Topic); return ok })}))
 }
@@ -407,6 +410,46 @@ func TestInitProducerID(t *testing.T) {
 			next++
 		}
 	})
+}
+
+// TestInitProducerIDLoading: while a block of ids is on its way producers are told to try again, whether they have a
+// transactional id or not.
+func TestInitProducerIDLoading(t *testing.T) {
+	blocks := make(heldIDs)
+	ids := producerid.New(blocks, 4, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { require.NoError(t, ids.Stop(context.Background())) })
+	c := connect(t, serve(t, Handlers(Deps{Cluster: &Cluster{BrokerID: 4, Metadata: metadata.NewCache(func() int64 { return 1 })}, Groups: new(group.Manager),
+		ProducerIDs: ids, Transactions: someTransactions(t, ids, new(groupMarkers), func(partition.ID) bool { return true })})))
+	ask := func(id *string) *kmsg.InitProducerIDResponse {
+		req := kmsg.NewPtrInitProducerIDRequest()
+		req.TransactionalID, req.TransactionTimeoutMillis = id, 60000
+		return call[*kmsg.InitProducerIDResponse](c, 4, req)
+	}
+	for _, id := range []*string{nil, pointer("txn")} {
+		r := ask(id)
+		require.Equal(t, kerr.CoordinatorLoadInProgress.Code, r.ErrorCode)
+		require.EqualValues(t, -1, r.ProducerID)
+		require.EqualValues(t, -1, r.ProducerEpoch)
+	}
+	close(blocks)
+	require.NoError(t, ids.Load(t.Context()))
+	for n, id := range []*string{nil, pointer("txn")} {
+		r := ask(id)
+		require.Zero(t, r.ErrorCode)
+		require.EqualValues(t, 4000+n, r.ProducerID)
+	}
+}
+
+// heldIDs gives a block once it is closed.
+type heldIDs chan struct{}
+
+func (h heldIDs) ProducerIDs(ctx context.Context, _ int32, _ int64) (election.ProducerIDBlock, error) {
+	select {
+	case <-h:
+		return election.ProducerIDBlock{First: 4000, Count: 1000}, nil
+	case <-ctx.Done():
+		return election.ProducerIDBlock{}, ctx.Err()
+	}
 }
 
 // TestVanishedJoiner: a client that closes its connection while it waits counts as joined, and frees the handler.

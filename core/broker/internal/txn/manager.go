@@ -33,8 +33,8 @@ type Options struct {
 	Log offsets.Log
 	// Codecs decompress what other brokers may have written there.
 	Codecs record.Codecs
-	// NewID gives a producer id that nobody had before.
-	NewID func(context.Context) (int64, error)
+	// NewID gives a producer id that nobody had before. It doesn't wait: an error means that trying again will help.
+	NewID func() (int64, error)
 	// Leader says which broker leads a partition, -1 for none at the moment; exists is false for one that is gone.
 	Leader func(partition.ID) (broker int32, exists bool)
 	// Markers has markers written.

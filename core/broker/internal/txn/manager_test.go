@@ -35,7 +35,7 @@ func newWorld() *world {
 	return &world{log: offsetstest.NewLog(3), nextID: 100, gone: map[partition.ID]bool{}}
 }
 
-func (w *world) newID(context.Context) (int64, error) {
+func (w *world) newID() (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.nextID++
@@ -107,7 +107,7 @@ func (w *world) manager(t *testing.T, epoch int32) *Manager {
 }
 
 func mustInit(t *testing.T, m *Manager, id string, timeout time.Duration) Producer {
-	p, err := m.Init(t.Context(), id, Init{Timeout: timeout})
+	p, err := m.Init(id, Init{Timeout: timeout})
 	require.NoError(t, err)
 	return p
 }
@@ -153,7 +153,7 @@ func TestLife(t *testing.T) {
 
 		p2 := mustInit(t, m, "b", time.Minute)
 		require.NoError(t, m.Add("b", p2, parts("t", 0)))
-		_, err = m.Init(t.Context(), "b", Init{Timeout: time.Minute})
+		_, err = m.Init("b", Init{Timeout: time.Minute})
 		require.ErrorIs(t, err, ErrConcurrent)
 		synctest.Wait()
 		require.Contains(t, w.markers(), "t-0 at 0: producer 101 epoch 1 commit false coordinator 4")
@@ -170,11 +170,11 @@ func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld().manager(t, 1)
 		for _, timeout := range []time.Duration{0, -time.Second, 15*time.Minute + 1} {
-			_, err := m.Init(t.Context(), "a", Init{Timeout: timeout})
+			_, err := m.Init("a", Init{Timeout: timeout})
 			require.ErrorIs(t, err, ErrInvalidTimeout)
 		}
 		for _, id := range []string{"", string(make([]byte, maxID+1))} {
-			_, err := m.Init(t.Context(), id, Init{Timeout: time.Minute})
+			_, err := m.Init(id, Init{Timeout: time.Minute})
 			require.ErrorIs(t, err, ErrInvalidRequest)
 		}
 		require.ErrorIs(t, m.Add("", producer(1, 1), nil), ErrInvalidRequest)
@@ -365,7 +365,7 @@ func TestFailedWrites(t *testing.T) {
 		w := newWorld()
 		m := w.manager(t, 1)
 		w.log.Fail = func(int32, []byte) error { return fmt.Errorf("%w: few replicas", offsets.ErrUnavailable) }
-		_, err := m.Init(t.Context(), "a", Init{Timeout: time.Minute})
+		_, err := m.Init("a", Init{Timeout: time.Minute})
 		require.ErrorIs(t, err, ErrUnavailable)
 		require.Empty(t, m.shards[0].entries)
 		require.Empty(t, m.shards[1].entries)
@@ -398,7 +398,7 @@ func TestLoadRefusesWhatItCannotRead(t *testing.T) {
 		w.log.Put(shard, bad)
 		m.Lead(shard, 2)
 		synctest.Wait()
-		_, err = m.Init(t.Context(), "a", Init{Timeout: time.Minute})
+		_, err = m.Init("a", Init{Timeout: time.Minute})
 		require.ErrorIs(t, err, ErrLoading)
 		require.ErrorIs(t, m.VerifyProducer(producer(1, 1), partition.ID{}), ErrLoading)
 		_, err = m.List()

@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 
 // Init gives the producer of a transactional id an id and an epoch that fence those before it. An open transaction is aborted
 // first: ErrConcurrent, and the producer asks again. FreshID is filled in here.
-func (m *Manager) Init(ctx context.Context, id string, r Init) (Producer, error) {
+func (m *Manager) Init(id string, r Init) (Producer, error) {
 	nobody := noProducer()
 	if id == "" || len(id) > maxID {
 		return nobody, ErrInvalidRequest
@@ -24,7 +23,7 @@ func (m *Manager) Init(ctx context.Context, id string, r Init) (Producer, error)
 	if err != nil {
 		return nobody, err
 	}
-	e, err := m.obtain(ctx, s, id)
+	e, err := m.obtain(s, id)
 	if err != nil {
 		return nobody, err
 	}
@@ -33,7 +32,7 @@ func (m *Manager) Init(ctx context.Context, id string, r Init) (Producer, error)
 	needs := e.txn.NeedsID()
 	e.mu.Unlock()
 	if needs {
-		if r.FreshID, err = m.newID(ctx); err != nil {
+		if r.FreshID, err = m.newID(); err != nil {
 			return nobody, err
 		}
 	}
@@ -57,21 +56,21 @@ func (m *Manager) Init(ctx context.Context, id string, r Init) (Producer, error)
 }
 
 // obtain finds a transactional id, or makes it.
-func (m *Manager) obtain(ctx context.Context, s *shard, id string) (*entry, error) {
+func (m *Manager) obtain(s *shard, id string) (*entry, error) {
 	if e := s.get(id); e != nil {
 		return e, nil
 	}
-	fresh, err := m.newID(ctx)
+	fresh, err := m.newID()
 	if err != nil {
 		return nil, err
 	}
 	return s.add(id, fresh)
 }
 
-func (m *Manager) newID(ctx context.Context) (int64, error) {
-	id, err := m.o.NewID(ctx)
+func (m *Manager) newID() (int64, error) {
+	id, err := m.o.NewID()
 	if err != nil {
-		return none, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return none, fmt.Errorf("%w: %w", ErrLoading, err)
 	}
 	return id, nil
 }
