@@ -191,6 +191,7 @@ func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithInitialWindowSize(pluginv1.Window), grpc.WithInitialConnWindowSize(pluginv1.Window),
 		grpc.WithReadBufferSize(pluginv1.Buffer), grpc.WithWriteBufferSize(pluginv1.Buffer),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(pluginv1.NewCodec())),
 	}
 }
 

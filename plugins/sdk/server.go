@@ -65,7 +65,7 @@ func (s *server) name() string { return s.roles[0].name }
 // grpcServer makes the gRPC server, and ends it when standard input does: the host holds its other end for as long as it
 // lives, however that ends.
 func (s *server) grpcServer(options []grpc.ServerOption) *grpc.Server {
-	made := grpc.NewServer(append(options, grpc.MaxRecvMsgSize(math.MaxInt32),
+	made := grpc.NewServer(append(options, grpc.MaxRecvMsgSize(math.MaxInt32), grpc.ForceServerCodecV2(pluginv1.NewCodec()),
 		grpc.InitialWindowSize(pluginv1.Window), grpc.InitialConnWindowSize(pluginv1.Window), grpc.ReadBufferSize(pluginv1.Buffer), grpc.WriteBufferSize(pluginv1.Buffer))...)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
