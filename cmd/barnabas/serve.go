@@ -23,6 +23,9 @@ type server interface {
 	plugin.Component
 	// Advertised lists what clients are told to connect to. It is known once Start has returned.
 	Advertised() []kafka.Listener
+	// Failed is closed when the broker can't go on; Err says why.
+	Failed() <-chan struct{}
+	Err() error
 }
 
 // assembler makes a broker from a composition, without starting it.
@@ -116,6 +119,8 @@ func (a *app) serve(ctx context.Context, c *composition, log *slog.Logger, signa
 		case s := <-signals:
 			log.Info("stopping", "signal", s.String())
 		case <-ctx.Done():
+		case <-broker.Failed():
+			return errors.Join(fmt.Errorf("the broker could not go on: %w", broker.Err()), stop(context.WithoutCancel(ctx), broker, signals))
 		}
 	}
 	return stop(context.WithoutCancel(ctx), broker, signals)

@@ -21,6 +21,7 @@ import (
 type fakeBroker struct {
 	start, stop func(ctx context.Context) error
 	stopped     int
+	failed      chan struct{}
 }
 
 func (b *fakeBroker) Start(ctx context.Context) error {
@@ -37,6 +38,13 @@ func (b *fakeBroker) Stop(ctx context.Context) error {
 	}
 	return b.stop(ctx)
 }
+
+func (b *fakeBroker) Failed() <-chan struct{} { return b.failed }
+
+func (b *fakeBroker) Err() error { return errTaken }
+
+// errTaken is why a fake broker fails.
+var errTaken = errors.New("somebody else is this broker")
 
 func (b *fakeBroker) Advertised() []kafka.Listener {
 	return []kafka.Listener{{Name: "PLAINTEXT", Host: "127.0.0.1", Port: 41234, Protocol: "PLAINTEXT"}}
@@ -62,6 +70,15 @@ func TestServeStopsOnASignal(t *testing.T) {
 	broker := &fakeBroker{start: func(context.Context) error { time.Sleep(10 * time.Millisecond); return nil }}
 	_, err := serving(t, context.Background(), broker, signals)
 	require.NoError(t, err)
+	assert.Equal(t, 1, broker.stopped)
+}
+
+// TestServeEndsWithAFailedBroker stops a broker that can't go on, and says why.
+func TestServeEndsWithAFailedBroker(t *testing.T) {
+	broker := &fakeBroker{failed: make(chan struct{})}
+	close(broker.failed)
+	_, err := serving(t, context.Background(), broker, make(chan os.Signal, 2))
+	require.ErrorIs(t, err, errTaken)
 	assert.Equal(t, 1, broker.stopped)
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
 )
 
-// adopt takes over the topics that the log directories hold, when the cluster knows of none and this broker is alone in it:
-// the directories come from Apache Kafka, or the coordination's own records are lost. How the topics were configured isn't in
-// the directories, so nothing of them is deleted by time or size until somebody says otherwise.
+// adopt takes over the topics that the log directories hold, when the cluster knows of none and never has another broker: the
+// directories come from Apache Kafka, or the coordination's own records are lost. How the topics were configured isn't in the
+// directories, so nothing of them is deleted by time or size until somebody says otherwise.
 func (b *Broker) adopt(ctx context.Context) error {
-	if topics, _ := b.cache.Snapshot().Counts(); topics > 0 || len(b.cache.Snapshot().Brokers()) != 1 || !b.controller.Active() {
+	if topics, _ := b.cache.Snapshot().Counts(); topics > 0 || !b.solitary() || !b.controller.Active() {
 		return nil
 	}
 	found := map[string]*controller.FoundTopic{}

@@ -13,6 +13,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/peers"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/placement"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
@@ -33,14 +34,17 @@ type Broker struct {
 	log *slog.Logger
 
 	// stop undoes what Start has done so far, the last first. It is what Stop does, and Start when it fails.
-	mu   sync.Mutex
-	stop []undo
+	mu      sync.Mutex
+	stop    []undo
+	failure error         // why the broker can't go on
+	failed  chan struct{} // closed when it can't
 
 	id        int32
 	clusterID string
 	epoch     atomic.Int64 // of the registration; -1 before
 	addresses atomic.Pointer[[]kafka.Listener]
-	serving   atomic.Bool // all rooms below are there
+	serving   atomic.Bool   // all rooms below are there
+	ready     chan struct{} // closed when clients are answered
 
 	storage      storage.Storage
 	codecs       *compression.Set
@@ -56,6 +60,11 @@ type Broker struct {
 	placement  *placement.Checks
 	groups     *group.Manager
 	controller *controller.Controller
+	control    *control
+	peers      *peers.Peers
+	asker      *peers.Asker
+	markers    *txn.Receiver
+	creating   *peers.Channel // for topics that clients' interest creates
 	server     *wire.Server
 
 	producerIDs  *producerid.IDs
@@ -73,7 +82,7 @@ func New(o Options) (*Broker, error) {
 	if o.Storage == nil || o.Election == nil || o.Offsets == nil {
 		return nil, errors.New("broker: a storage, an election and an offsets store are needed")
 	}
-	b := &Broker{o: o, log: o.Logger, id: -1}
+	b := &Broker{o: o, log: o.Logger, id: -1, ready: make(chan struct{}), failed: make(chan struct{})}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -105,8 +114,10 @@ func (b *Broker) Start(ctx context.Context) error {
 		b.openLogs,
 		b.startGroups,
 		b.startTransactions,
+		b.makeController,
 		b.listen,
 		b.register,
+		b.open,
 		b.startController,
 		b.adopt,
 		b.serve,

@@ -3,21 +3,17 @@ package broker
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"math"
 	mathrand "math/rand/v2"
-	"net"
-	"strconv"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/api"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/peers"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
@@ -110,6 +106,8 @@ func (b *Broker) startCoordination(ctx context.Context) (err error) {
 // controller speaks.
 func (b *Broker) makeRooms(context.Context) error {
 	b.cache = metadata.NewCache(b.epoch.Load)
+	b.control = newControl(b)
+	b.peers = peers.New(peers.Options{BrokerID: b.id, Listener: b.o.Config.InterBrokerListener, Cluster: b.cache, ConnectTimeout: b.o.Config.ConnectionSetupTimeout})
 	b.partitions = partition.NewManager(partition.Options{
 		BrokerID:    b.id,
 		BrokerEpoch: b.epoch.Load,
@@ -265,7 +263,7 @@ func (b *Broker) startTransactions(context.Context) error {
 		Codecs:  b.codecs,
 		NewID:   b.producerIDs.Next,
 		Leader:  b.leaderOf,
-		Markers: &txn.Receiver{BrokerID: b.id, Partitions: b.partitions, Groups: b.groups, Now: time.Now},
+		Markers: b.makeMarkers(),
 		Now:     time.Now,
 		Logger:  b.log,
 	})
@@ -294,11 +292,6 @@ func (b *Broker) leaderOf(id partition.ID) (leader int32, exists bool) {
 	return -1, !serving
 }
 
-// ensureTopic creates an internal topic when it is missing.
-func (b *Broker) ensureTopic(ctx context.Context, topic string) error {
-	return b.controller.EnsureInternalTopic(ctx, topic, b.configs.Layers())
-}
-
 // leads is told that this broker leads a partition from now on.
 func (b *Broker) leads(id partition.ID, epoch int32) {
 	switch {
@@ -319,38 +312,9 @@ func (b *Broker) resigned(id partition.ID) {
 	}
 }
 
-// updateMetadata takes the controller's word on the cluster. What groups committed for a topic that is gone goes, too, so that
-// a new topic of that name isn't read from where the old one was left.
-func (b *Broker) updateMetadata(req *kmsg.UpdateMetadataRequest) *kmsg.UpdateMetadataResponse {
-	before := b.cache.Snapshot()
-	resp := b.cache.Update(req)
-	after := b.cache.Snapshot()
-	for i := range req.TopicStates {
-		name := req.TopicStates[i].Topic
-		old, was := before.Topic(name)
-		if now, is := after.Topic(name); was && (!is || now.ID != old.ID) {
-			b.groups.TopicDeleted(name)
-		}
-	}
-	return resp
-}
-
 // listen binds the listeners, so that their ports are known. Nobody is answered yet.
 func (b *Broker) listen(ctx context.Context) (err error) {
 	c := &b.o.Config
-	b.controller = controller.New(controller.Options{
-		Rules:      b.rules(),
-		Election:   b.coordination.Election(),
-		Membership: b.coordination.Membership(),
-		Metadata:   b.coordination.Metadata(),
-		Pusher: controller.Local{
-			BrokerID:       b.id,
-			UpdateMetadata: b.updateMetadata,
-			LeaderAndISR:   b.partitions.ApplyLeaderAndISR,
-			StopReplica:    b.partitions.StopReplicas,
-		},
-		Logger: b.log,
-	})
 	listeners := make([]wire.Listener, len(c.Listeners))
 	for i, l := range c.Listeners {
 		listeners[i] = wire.Listener{Name: l.Name, Address: l.Address()}
@@ -361,18 +325,23 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 			Logger: b.log,
 			Now:    time.Now,
 			Cluster: &api.Cluster{
-				BrokerID:   b.id,
-				ClusterID:  b.clusterID,
-				Metadata:   b.cache,
-				Configs:    b.configs,
-				Controller: b.controller,
-				Election:   b.coordination.Election(),
+				BrokerID:     b.id,
+				ClusterID:    b.clusterID,
+				Metadata:     b.cache,
+				Configs:      b.configs,
+				Controller:   b.controller,
+				Coordination: b.coordination,
+				CreateTopics: b.createTopics,
 			},
 			Partitions:    b.partitions,
 			LogDirs:       logDirs{b.logs},
 			Groups:        b.groups,
 			Transactions:  b.transactions,
 			ProducerIDs:   b.producerIDs,
+			Control:       b.control,
+			Markers:       b.markers,
+			InterBroker:   c.InterBrokerListener,
+			Ready:         b.ready,
 			Codecs:        b.codecs,
 			FetchMaxBytes: int(c.FetchMaxBytes),
 			FetchSessions: int(c.FetchSessionCacheSlots),
@@ -396,7 +365,7 @@ func (b *Broker) rules() controller.Rules {
 	c := &b.o.Config
 	return controller.Rules{
 		BrokerID:          b.id,
-		InterBroker:       c.Listeners[0].Name,
+		InterBroker:       c.InterBrokerListener,
 		Partitions:        c.NumPartitions,
 		ReplicationFactor: int16(c.DefaultReplicationFactor),
 		DeleteTopics:      c.DeleteTopicEnable,
@@ -422,56 +391,13 @@ func (b *Broker) rules() controller.Rules {
 	}
 }
 
-// register makes the broker known to the cluster under the addresses that clients are to use.
-func (b *Broker) register(ctx context.Context) error {
-	addresses := b.o.Config.Advertise(func(name string) int {
-		if tcp, ok := b.server.Addr(name).(*net.TCPAddr); ok {
-			return tcp.Port
-		}
-		return 0
-	}, kafka.RoutableHost(ctx))
-	b.addresses.Store(&addresses)
-	endpoints := make([]election.Endpoint, len(addresses))
-	for i, l := range addresses {
-		endpoints[i] = election.Endpoint{Listener: l.Name, Protocol: l.Protocol, Host: l.Host, Port: int32(l.Port)}
-	}
-	registration, err := b.coordination.Membership().Register(ctx, election.Broker{ID: b.id, Rack: b.o.Config.Rack, Endpoints: endpoints})
-	if err != nil {
-		return fmt.Errorf("register broker %d: %w", b.id, err)
-	}
-	b.epoch.Store(registration.Epoch())
-	b.onStop("leave the cluster", registration.Leave)
-	return nil
-}
-
-// startController campaigns, and waits until a controller has told this broker what it serves.
-func (b *Broker) startController(ctx context.Context) error {
-	if err := b.run(ctx, "controller", b.controller); err != nil {
-		return err
-	}
-	self := func(s *metadata.Snapshot) bool {
-		_, alive := s.Broker(b.id)
-		return alive
-	}
-	if _, err := b.cache.Await(ctx, self); err != nil {
-		return fmt.Errorf("wait for a controller: %w", err)
-	}
-	if b.controller.Active() {
-		return nil
-	}
-	select {
-	case <-b.controller.Ready():
-		return nil
-	case <-ctx.Done():
-		return errors.New("wait for the controller to take over broker " + strconv.Itoa(int(b.id)) + ": " + ctx.Err().Error())
-	}
-}
-
-// serve begins to answer. It is the last step of Start, and so its counterpart the first of Stop: drain the connections
-// before anything that they need is stopped.
+// serve begins to answer clients. It is the last step of Start, and so its counterpart the first of Stop: hand leaderships
+// over and drain the connections before anything that they need is stopped.
 func (b *Broker) serve(context.Context) error {
 	b.onStop("drain the connections", b.server.Stop)
+	b.onStop("hand the leaderships over", b.handOver)
 	b.serving.Store(true)
 	b.reconfigure() // what changed since the properties were read
-	return b.server.Start()
+	close(b.ready)
+	return nil
 }

@@ -78,6 +78,14 @@ type Coordination interface {
 	Requests() Requests
 }
 
+// Solitary is implemented by a Coordination that never has a second member. A broker on it may do what in a cluster would take
+// things from others: take over topics that it finds in its directories and that nobody knows, and keep topics for itself in
+// fewer replicas than it was told to.
+type Solitary interface {
+	// Solitary does nothing.
+	Solitary()
+}
+
 // NoBroker stands for "no broker" where an id is expected.
 const NoBroker int32 = -1
 

@@ -60,6 +60,11 @@ func New(o Options, s election.Settings) (election.Coordination, error) {
 	return &coordination{path: path, compactAfter: int64(o.CompactAfter), log: log, seat: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
+var _ election.Solitary = (*coordination)(nil)
+
+// Solitary says that there is never another member.
+func (c *coordination) Solitary() {}
+
 // coordination implements election.Coordination, and its four interfaces with views of itself.
 type coordination struct {
 	path         string

@@ -26,6 +26,12 @@ func Start(t testing.TB, options ...brokertest.Option) *brokertest.Broker {
 	return brokertest.Start(t, append(InTheBox(), options...)...)
 }
 
+// StartCluster is brokertest.StartCluster with what is in the box, and the options over it.
+func StartCluster(t testing.TB, n int, options ...brokertest.Option) *brokertest.Cluster {
+	t.Helper()
+	return brokertest.StartCluster(t, n, append(InTheBox(), options...)...)
+}
+
 // InTheBox are the options that choose, for each role, what a broker without a configuration has.
 func InTheBox() []brokertest.Option {
 	return []brokertest.Option{

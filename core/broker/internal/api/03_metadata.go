@@ -151,16 +151,18 @@ func (h *handlers) unknownTopics(ctx context.Context, r *Request, req *kmsg.Meta
 	if len(create) == 0 {
 		return topics
 	}
-	c := &controller.CreateTopics{Topics: create}
-	if err := h.command(ctx, r, c); err != nil {
+	r.Waiting()
+	results, err := h.Cluster.CreateTopics(ctx, create)
+	r.Resume()
+	if err != nil {
 		return topics // the client asks again
 	}
-	for i, result := range c.Results {
-		if result.Err == nil || code(result.Err) == kerr.TopicAlreadyExists.Code {
+	for i, err := range results {
+		if err == nil || code(err) == kerr.TopicAlreadyExists.Code {
 			continue
 		}
 		at := slices.IndexFunc(topics, func(t kmsg.MetadataResponseTopic) bool { return *t.Topic == create[i].Name })
-		topics[at].ErrorCode = code(result.Err)
+		topics[at].ErrorCode = code(err)
 	}
 	return topics
 }

@@ -46,7 +46,7 @@ func newAdmin(t testing.TB, static kafka.Values, change func(*Deps)) *admin {
 			Unclean: func(string) bool { return false }, CheckConfig: func(values map[string]string) error { return configs.Layers().CheckTopic(values) },
 			Draw: func(int) int { return 0 }, NewID: func() election.TopicID { return election.TopicID{1, byte(ids.Add(1))} }},
 		Election: a.member.Election(), Membership: a.member.Membership(), Metadata: a.member.Metadata(),
-		Pusher: controller.Local{BrokerID: 1, UpdateMetadata: cache.Update, LeaderAndISR: acceptLeaders, StopReplica: acceptStops},
+		Pusher: &acceptingBroker{cache},
 	})
 	require.NoError(t, c.Start(ctx))
 	t.Cleanup(func() {
@@ -59,7 +59,8 @@ func newAdmin(t testing.TB, static kafka.Values, change func(*Deps)) *admin {
 	case <-time.After(10 * time.Second):
 		require.Fail(t, "no controller")
 	}
-	a.deps = Deps{Cluster: &Cluster{BrokerID: 1, ClusterID: "cluster", Metadata: cache, Configs: configs, Controller: c, Election: a.member.Election()}}
+	a.deps = Deps{Cluster: &Cluster{BrokerID: 1, ClusterID: "cluster", Metadata: cache, Configs: configs, Controller: c, Coordination: a.member,
+		CreateTopics: createsHere(c)}}
 	if change != nil {
 		change(&a.deps)
 	}
@@ -71,6 +72,38 @@ func newAdmin(t testing.TB, static kafka.Values, change func(*Deps)) *admin {
 	t.Cleanup(func() { require.NoError(t, a.server.Stop(ctx)) })
 	return a
 }
+
+// createsHere creates topics as the broker that is controller does.
+func createsHere(c *controller.Controller) func(context.Context, []controller.NewTopic) ([]error, error) {
+	return func(ctx context.Context, topics []controller.NewTopic) ([]error, error) {
+		command := &controller.CreateTopics{Topics: topics}
+		if err := c.Do(ctx, command); err != nil {
+			return nil, err
+		}
+		results := make([]error, len(topics))
+		for i := range results {
+			results[i] = command.Results[i].Err
+		}
+		return results, nil
+	}
+}
+
+// acceptingBroker is a pusher to a single broker, which does whatever it is told.
+type acceptingBroker struct{ *metadata.Cache }
+
+func (b *acceptingBroker) Push(_ int32, _ int64, req kmsg.Request) kmsg.Response {
+	switch req := req.(type) {
+	case *kmsg.UpdateMetadataRequest:
+		return b.Update(req)
+	case *kmsg.LeaderAndISRRequest:
+		return acceptLeaders(req)
+	case *kmsg.StopReplicaRequest:
+		return acceptStops(req)
+	}
+	return nil
+}
+
+func (b *acceptingBroker) Drop() {}
 
 func acceptLeaders(req *kmsg.LeaderAndISRRequest) *kmsg.LeaderAndISRResponse {
 	return req.ResponseKind().(*kmsg.LeaderAndISRResponse)

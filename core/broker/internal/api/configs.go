@@ -78,7 +78,7 @@ func (h *handlers) alterBroker(ctx context.Context, target kafka.Target, dry boo
 
 // keep has a change kept by the coordination, under the epoch of whoever is controller, and in force here.
 func (h *handlers) keep(ctx context.Context, e election.Entity, change func(kafka.Layers, kafka.Values) (kafka.Values, error)) error {
-	_, epoch, err := h.Cluster.Election.Controller(ctx)
+	_, epoch, err := h.Cluster.Coordination.Election().Controller(ctx)
 	if err != nil {
 		return err
 	}

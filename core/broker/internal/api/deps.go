@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -33,6 +34,17 @@ type Deps struct {
 	// ProducerIDs gives ids to producers.
 	ProducerIDs *producerid.IDs
 
+	// Control takes the controller's word.
+	Control Control
+	// Markers writes the markers of ended transactions into the partitions of this broker.
+	Markers *txn.Receiver
+
+	// InterBroker is the name of the listener that brokers use among themselves. Requests between brokers are served on it alone.
+	InterBroker string
+	// Ready is closed when clients are to be answered; until then their requests wait, but for ApiVersions. Requests between
+	// brokers don't. Nil answers at once.
+	Ready <-chan struct{}
+
 	// Codecs compress and decompress, for clients that fetch in an older message format.
 	Codecs record.Codecs
 	// FetchMaxBytes bounds the records of one fetch response: fetch.max.bytes. 0 means Kafka's default.
@@ -44,12 +56,15 @@ type Deps struct {
 
 // Cluster is what this broker knows of its cluster and can have decided.
 type Cluster struct {
-	BrokerID   int32
-	ClusterID  string
-	Metadata   *metadata.Cache
-	Configs    *metadata.Configs
-	Controller *controller.Controller
-	Election   election.Election
+	BrokerID     int32
+	ClusterID    string
+	Metadata     *metadata.Cache
+	Configs      *metadata.Configs
+	Controller   *controller.Controller
+	Coordination election.Coordination
+	// CreateTopics creates topics because a client is interested in them, with the properties of this broker, whichever broker
+	// is controller. Each has a result; an error for all says that they weren't created, or nobody knows.
+	CreateTopics func(ctx context.Context, topics []controller.NewTopic) ([]error, error)
 }
 
 // LogDirs knows the broker's log directories.

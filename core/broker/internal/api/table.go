@@ -16,7 +16,7 @@ import (
 // have (nil) has no rows, and so isn't advertised either.
 func Handlers(d Deps) *Table {
 	h := newHandlers(d)
-	t := new(Table)
+	t := &Table{interBroker: d.InterBroker, ready: d.Ready}
 	t.add(kmsg.ApiVersions, 0, 4, func(ctx context.Context, r *Request) Reply { return h.apiVersions(t, r) })
 	if d.Partitions != nil {
 		t.addRaw(kmsg.Produce, 0, 13, h.produce)
@@ -55,12 +55,16 @@ func Handlers(d Deps) *Table {
 	if d.ProducerIDs != nil {
 		t.add(kmsg.InitProducerID, 0, 5, h.initProducerID)
 	}
+	h.addControl(t)
 	return t
 }
 
 // Table says for each key which versions are served, and by whom. It does not change once it is made.
 type Table struct {
 	rows [128]*row
+
+	interBroker string          // the listener that brokers use among themselves
+	ready       <-chan struct{} // closed when clients are to be answered; nil: at once
 	// large lets one oversized body be decoded at a time.
 	large sync.Mutex
 }
@@ -70,6 +74,7 @@ type row struct {
 	flexible int16 // the first flexible version
 	maxBody  int   // bytes
 	raw      bool  // the handler decodes the body
+	between  bool  // only brokers send it
 	handler  Handler
 }
 
@@ -160,10 +165,13 @@ func (t *Table) Form(key, version int16) wire.Form {
 func (t *Table) Serve(ctx context.Context, w *wire.Request) Reply {
 	r := t.row(w.Key, w.Version)
 	req := Request{wire: w}
-	switch {
-	case r == nil:
+	if r == nil {
 		return t.unsupportedApiVersions(&req)
-	case r.raw:
+	}
+	if instead, ok := t.mayPass(ctx, r, w); !ok {
+		return instead
+	}
+	if r.raw {
 		return r.handler(ctx, &req)
 	}
 	body, err := t.decode(r, w)

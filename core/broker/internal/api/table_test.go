@@ -21,8 +21,11 @@ import (
 // everything is a Deps with every room there, for tests that only look at the table.
 func everything() Deps {
 	return Deps{Cluster: new(Cluster), Partitions: new(partition.Manager), LogDirs: noLogDirs{},
-		Groups: new(group.Manager), ProducerIDs: new(producerid.IDs), Transactions: new(txn.Manager)}
+		Groups: new(group.Manager), ProducerIDs: new(producerid.IDs), Transactions: new(txn.Manager),
+		Control: noControl{}, Markers: new(txn.Receiver)}
 }
+
+type noControl struct{ Control }
 
 type noLogDirs struct{}
 
@@ -81,14 +84,7 @@ func TestTableRefusesRowsThatCannotBe(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	none := func(context.Context, *Request) Reply { return wire.Silence() }
 	table := Handlers(everything())
-	if table.rows[kmsg.ControlledShutdown] == nil {
-		table.add(kmsg.ControlledShutdown, 0, 3, none)
-	}
-	if table.rows[kmsg.Metadata] == nil {
-		table.add(kmsg.Metadata, 0, 12, none)
-	}
 	for _, tc := range []struct {
 		key, version int16
 		want         wire.Form

@@ -19,30 +19,8 @@ type Pusher interface {
 	// answer, or nil when that comes later through Controller.Deliver. It is called from the controller's loop, and doesn't
 	// wait for another machine.
 	Push(broker int32, epoch int64, req kmsg.Request) kmsg.Response
-}
-
-// Local is the pusher of a broker that is alone: it hands requests to the broker's own rooms.
-type Local struct {
-	BrokerID       int32
-	UpdateMetadata func(*kmsg.UpdateMetadataRequest) *kmsg.UpdateMetadataResponse
-	LeaderAndISR   func(*kmsg.LeaderAndISRRequest) *kmsg.LeaderAndISRResponse
-	StopReplica    func(*kmsg.StopReplicaRequest) *kmsg.StopReplicaResponse
-}
-
-// Push hands the request over. Other brokers than this one are never there.
-func (l Local) Push(broker int32, _ int64, req kmsg.Request) kmsg.Response {
-	if broker != l.BrokerID {
-		return nil
-	}
-	switch req := req.(type) {
-	case *kmsg.UpdateMetadataRequest:
-		return l.UpdateMetadata(req)
-	case *kmsg.LeaderAndISRRequest:
-		return l.LeaderAndISR(req)
-	case *kmsg.StopReplicaRequest:
-		return l.StopReplica(req)
-	}
-	return nil
+	// Drop forgets what was pushed and isn't sent or answered yet, because the term that it belongs to is over.
+	Drop()
 }
 
 // Options are what a controller is made of.
@@ -236,6 +214,7 @@ func (c *Controller) serve(ctx context.Context, term election.Term) error {
 	var watchers sync.WaitGroup
 	defer watchers.Wait()
 	defer cancel()
+	defer c.o.Pusher.Drop()
 	defer c.activate(false)
 
 	// Watches begin before anything is read: what changes in between is reported.

@@ -25,6 +25,35 @@ type broker struct {
 	cache  *metadata.Cache
 }
 
+// single is the pusher to a broker that is alone and does whatever it is told.
+type single struct {
+	id    int32
+	cache *metadata.Cache
+}
+
+func (single) Drop() {}
+
+func (s single) Push(broker int32, _ int64, req kmsg.Request) kmsg.Response {
+	if broker != s.id {
+		return nil
+	}
+	switch req := req.(type) {
+	case *kmsg.UpdateMetadataRequest:
+		return s.cache.Update(req)
+	case *kmsg.LeaderAndISRRequest:
+		return req.ResponseKind()
+	case *kmsg.StopReplicaRequest:
+		resp := req.ResponseKind().(*kmsg.StopReplicaResponse)
+		for _, topic := range req.Topics {
+			for _, p := range topic.PartitionStates {
+				resp.Partitions = append(resp.Partitions, kmsg.StopReplicaResponsePartition{Topic: topic.Topic, Partition: p.Partition})
+			}
+		}
+		return resp
+	}
+	return nil
+}
+
 func newBroker(t *testing.T, mem *electiontest.Memory, id int32) *broker {
 	b := &broker{member: mem.Member()}
 	require.NoError(t, b.member.Start(t.Context()))
@@ -38,19 +67,7 @@ func newBroker(t *testing.T, mem *electiontest.Memory, id int32) *broker {
 			Unclean: func(string) bool { return false }, CheckConfig: func(map[string]string) error { return nil }, Draw: func(int) int { return 0 },
 			NewID: func() election.TopicID { return election.TopicID{byte(id), byte(ids.Add(1))} }},
 		Election: b.member.Election(), Membership: b.member.Membership(), Metadata: b.member.Metadata(),
-		Pusher: Local{BrokerID: id, UpdateMetadata: b.cache.Update,
-			LeaderAndISR: func(req *kmsg.LeaderAndISRRequest) *kmsg.LeaderAndISRResponse {
-				return req.ResponseKind().(*kmsg.LeaderAndISRResponse)
-			},
-			StopReplica: func(req *kmsg.StopReplicaRequest) *kmsg.StopReplicaResponse {
-				resp := req.ResponseKind().(*kmsg.StopReplicaResponse)
-				for _, topic := range req.Topics {
-					for _, p := range topic.PartitionStates {
-						resp.Partitions = append(resp.Partitions, kmsg.StopReplicaResponsePartition{Topic: topic.Topic, Partition: p.Partition})
-					}
-				}
-				return resp
-			}},
+		Pusher: single{id, b.cache},
 	})
 	require.NoError(t, b.Start(t.Context()))
 	t.Cleanup(func() {
@@ -105,9 +122,10 @@ func TestControllerAlone(t *testing.T) {
 	require.False(t, there)
 	b.create(t, "a") // gone for good: it can come again at once
 
-	require.NoError(t, b.EnsureInternalTopic(t.Context(), OffsetsTopic, kafka.Layers{}))
-	require.NoError(t, b.EnsureInternalTopic(t.Context(), OffsetsTopic, kafka.Layers{}), "it exists")
-	require.NoError(t, b.EnsureInternalTopic(t.Context(), TransactionsTopic, kafka.Layers{}))
+	internal := &CreateTopics{Topics: []NewTopic{InternalTopic(OffsetsTopic, kafka.Layers{}), InternalTopic(TransactionsTopic, kafka.Layers{})}}
+	require.NoError(t, b.Do(t.Context(), internal))
+	require.NoError(t, internal.Results[0].Err)
+	require.NoError(t, internal.Results[1].Err)
 	known, _ := b.cache.Snapshot().Topic(TransactionsTopic)
 	require.Len(t, known.Partitions, 50)
 	require.Equal(t, []int32{1}, known.Partitions[0].Replicas, "three replicas by default, but one broker")

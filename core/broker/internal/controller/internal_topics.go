@@ -1,11 +1,7 @@
 package controller
 
 import (
-	"context"
-	"errors"
 	"strconv"
-
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 )
@@ -35,16 +31,4 @@ func number(text string) int {
 		return -1
 	}
 	return n
-}
-
-// EnsureInternalTopic creates an internal topic unless it exists. When it returns nil, this broker knows its leaders.
-func (c *Controller) EnsureInternalTopic(ctx context.Context, name string, l kafka.Layers) error {
-	create := &CreateTopics{Topics: []NewTopic{InternalTopic(name, l)}}
-	if err := c.Do(ctx, create); err != nil {
-		return err
-	}
-	if err := create.Results[0].Err; err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return err
-	}
-	return nil
 }

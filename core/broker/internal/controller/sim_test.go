@@ -134,7 +134,10 @@ func (s *sim) tellBrokers() {
 	s.run(BrokersChanged{all})
 }
 
-// Push makes sim a Pusher.
+// Drop makes sim a Pusher, together with Push.
+func (s *sim) Drop() {}
+
+// Push brings a request to a broker at once.
 func (s *sim) Push(broker int32, epoch int64, req kmsg.Request) kmsg.Response {
 	b := s.brokers[broker]
 	require.NotNil(s.t, b, "a push to broker %d, which is dead", broker)

@@ -1,0 +1,135 @@
+package broker_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/core/brokertest"
+	"github.com/barnabas-mq/barnabas/plugins/sdk/testbroker"
+	storagesendfile "github.com/barnabas-mq/barnabas/storage-sendfile"
+)
+
+// patience is how long a test waits for what is to happen on its own.
+const patience = time.Minute
+
+// startCluster runs brokers 1 to n.
+func startCluster(t *testing.T, n int, options ...brokertest.Option) *brokertest.Cluster {
+	return testbroker.StartCluster(t, n, append([]brokertest.Option{brokertest.Storage(storagesendfile.NewFactory()),
+		brokertest.Property("controlled.shutdown.retry.backoff.ms", "100")}, options...)...)
+}
+
+// adminAt is an admin client of one broker; it may talk to others that this one tells it of.
+func adminAt(t *testing.T, addrs string) *kadm.Client {
+	return kadm.NewClient(client(t, "", kgo.SeedBrokers(strings.Split(addrs, ",")...), kgo.MetadataMinAge(10*time.Millisecond)))
+}
+
+// leaders gives the leader of each partition of a topic, as one broker knows it.
+func leaders(t *testing.T, b *brokertest.Broker, topic string) []int32 {
+	m, err := adminAt(t, b.Addr()).Metadata(t.Context(), topic)
+	require.NoError(t, err)
+	out := make([]int32, len(m.Topics[topic].Partitions))
+	for _, p := range m.Topics[topic].Partitions {
+		out[p.Partition] = p.Leader
+	}
+	return out
+}
+
+// TestCluster has three brokers that know one another: one controller, topics on all, wherever they are asked for.
+func TestCluster(t *testing.T) {
+	c := startCluster(t, 3)
+	controller, err := c.Controller(t.Context())
+	require.NoError(t, err)
+	for _, b := range c.Brokers {
+		m, err := adminAt(t, b.Addr()).BrokerMetadata(t.Context())
+		require.NoError(t, err)
+		require.Len(t, m.Brokers, 3)
+		require.Equal(t, controller, m.Controller)
+	}
+	_, err = adminAt(t, c.Addrs()).CreateTopic(t.Context(), 6, 2, nil, "made")
+	require.NoError(t, err)
+	for _, b := range c.Brokers {
+		require.Eventually(t, func() bool {
+			found := leaders(t, b, "made")
+			slices.Sort(found)
+			return slices.Equal(found, []int32{1, 1, 2, 2, 3, 3})
+		}, patience, 10*time.Millisecond, "each broker knows that each leads two")
+		// A topic that a client is interested in, at a broker that isn't controller in two of three cases.
+		name := fmt.Sprint("auto-", b.Addr()[strings.LastIndexByte(b.Addr(), ':')+1:])
+		producer := client(t, b.Addr(), kgo.AllowAutoTopicCreation(), kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite(), kgo.MetadataMinAge(10*time.Millisecond))
+		require.NoError(t, producer.ProduceSync(t.Context(), &kgo.Record{Topic: name, Value: []byte("x")}).FirstErr())
+	}
+	// Groups are coordinated where the offsets topic says, found through any broker.
+	consumer := client(t, c.Brokers[2].Addr(), kgo.ConsumerGroup("g"), kgo.ConsumeTopics("made"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	producer := client(t, c.Brokers[1].Addr(), kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	for p := range int32(6) {
+		require.NoError(t, producer.ProduceSync(t.Context(), &kgo.Record{Topic: "made", Partition: p, Value: []byte("x")}).FirstErr())
+	}
+	_ = consumer
+}
+
+// TestControlledShutdown stops brokers in turn: leaderships are handed over first, the controller's among them.
+func TestControlledShutdown(t *testing.T) {
+	c := startCluster(t, 3)
+	_, err := adminAt(t, c.Addrs()).CreateTopic(t.Context(), 6, 3, nil, "t")
+	require.NoError(t, err)
+	for _, stopped := range []int32{1, 2} {
+		c.Broker(stopped).Stop()
+		// At once: its leaderships are gone before it goes.
+		for _, b := range c.Brokers[stopped:] {
+			require.NotContains(t, leaders(t, b, "t"), stopped)
+		}
+	}
+	id, err := c.Controller(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int32(3), id)
+	for _, b := range c.Brokers[:2] {
+		b.Restart()
+	}
+	require.Eventually(t, func() bool {
+		m, err := adminAt(t, c.Broker(1).Addr()).BrokerMetadata(t.Context())
+		return err == nil && len(m.Brokers) == 3
+	}, patience, 10*time.Millisecond)
+}
+
+// TestRegistersAnew lets sessions expire, the controller's too: the brokers register under new epochs and go on.
+func TestRegistersAnew(t *testing.T) {
+	c := startCluster(t, 2)
+	_, err := adminAt(t, c.Addrs()).CreateTopic(t.Context(), 4, 1, nil, "t")
+	require.NoError(t, err)
+	epochs := func() map[int32]int64 {
+		reader := c.Memory.Member()
+		require.NoError(t, reader.Start(t.Context()))
+		defer reader.Stop(t.Context())
+		alive, err := reader.Membership().Brokers(t.Context())
+		require.NoError(t, err)
+		found := map[int32]int64{}
+		for _, b := range alive {
+			found[b.ID] = b.Epoch
+		}
+		return found
+	}
+	for _, id := range []int32{2, 1} {
+		before := epochs()
+		c.Expire(id)
+		require.Eventually(t, func() bool { return epochs()[id] > before[id] }, patience, 10*time.Millisecond)
+		for _, b := range c.Brokers {
+			require.Eventually(t, func() bool {
+				found := leaders(t, b, "t")
+				slices.Sort(found)
+				return slices.Equal(found, []int32{1, 1, 2, 2})
+			}, patience, 10*time.Millisecond, "leaders return")
+		}
+		producer := client(t, c.Broker(3-id).Addr(), kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+			kgo.MetadataMinAge(10*time.Millisecond))
+		for p := range int32(4) {
+			require.NoError(t, producer.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Partition: p, Value: []byte("x")}).FirstErr())
+		}
+	}
+}
