@@ -87,6 +87,7 @@ func newRoot(a *app) *cobra.Command {
 		newProduce(a),
 		newServe(a),
 		newTopic(a),
+		newVerify(a),
 		newVersion(a),
 	)
 	return root

@@ -10,29 +10,69 @@ import (
 // Kind names what was promised and doesn't hold.
 type Kind string
 
-// The kinds of faults.
+// The kinds of faults. About says what each is.
 const (
-	Lost        Kind = "lost"        // an acknowledged record, or one of a committed transaction, isn't there
-	Duplicate   Kind = "duplicate"   // a record is there twice
-	Reordered   Kind = "reordered"   // a producer's later record stands before an earlier one
-	Hole        Kind = "hole"        // a producer's later record is there and an earlier one isn't
-	Misplaced   Kind = "misplaced"   // a record stands at another offset than the acknowledgement said
-	Changed     Kind = "changed"     // an offset had two values
-	Vanished    Kind = "vanished"    // a record that a reader saw is gone, and wasn't acknowledged: it was shown before it was committed
-	Uncommitted Kind = "uncommitted" // a record was shown above the high watermark or last stable offset told with it
-	Aborted     Kind = "aborted"     // who reads committed records alone was shown one of an aborted transaction
-	Dirty       Kind = "dirty"       // ... or of one whose commit nobody had asked for yet
-	Torn        Kind = "torn"        // a transaction is there in part
-	Gap         Kind = "gap"         // an offset was passed over that isn't empty for this reader
-	Backwards   Kind = "backwards"   // a reader was shown an offset again, or one before
-	Stale       Kind = "stale"       // an end was told that lies below what was acknowledged, or told as end, before it was asked for
-	Corrupt     Kind = "corrupt"     // bytes that nobody sent
-	Foreign     Kind = "foreign"     // a record of others in a topic that nobody else writes to
+	Lost        Kind = "lost"
+	Duplicate   Kind = "duplicate"
+	Reordered   Kind = "reordered"
+	Hole        Kind = "hole"
+	Misplaced   Kind = "misplaced"
+	Changed     Kind = "changed"
+	Vanished    Kind = "vanished"
+	Uncommitted Kind = "uncommitted"
+	Aborted     Kind = "aborted"
+	Dirty       Kind = "dirty"
+	Torn        Kind = "torn"
+	Gap         Kind = "gap"
+	Backwards   Kind = "backwards"
+	Stale       Kind = "stale"
+	Corrupt     Kind = "corrupt"
+	Foreign     Kind = "foreign"
 )
 
 // Kinds are all kinds, in the order in which reports show them.
 func Kinds() []Kind {
 	return []Kind{Lost, Duplicate, Reordered, Hole, Misplaced, Changed, Vanished, Uncommitted, Aborted, Dirty, Torn, Gap, Backwards, Stale, Corrupt, Foreign}
+}
+
+// About says in half a sentence what is wrong.
+func (k Kind) About() string {
+	switch k {
+	case Lost:
+		return "an acknowledged record, or one of a committed transaction, isn't there"
+	case Duplicate:
+		return "a record is there twice"
+	case Reordered:
+		return "a producer's later record stands before an earlier one"
+	case Hole:
+		return "a producer's later record is there, and an earlier one isn't"
+	case Misplaced:
+		return "a record stands at another offset than was acknowledged"
+	case Changed:
+		return "an offset had two values"
+	case Vanished:
+		return "a record that was read is gone: it was shown before it was committed"
+	case Uncommitted:
+		return "a record was shown above the high watermark or last stable offset told with it"
+	case Aborted:
+		return "a record of an aborted transaction was shown as committed"
+	case Dirty:
+		return "a record was shown as committed before the commit was asked for"
+	case Torn:
+		return "a transaction is there in part"
+	case Gap:
+		return "an offset was passed over that has something for the reader"
+	case Backwards:
+		return "a reader was shown an offset again, or one before"
+	case Stale:
+		return "an end was told below what was acknowledged, or told, before"
+	case Corrupt:
+		return "there are bytes that nobody sent"
+	case Foreign:
+		return "there is a record of others in a topic that nobody else writes to"
+	default:
+		return "unknown"
+	}
 }
 
 // Fault is one promise broken at one place. Several readers that saw the same one are in Views.
