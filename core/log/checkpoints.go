@@ -22,6 +22,10 @@ func (e *dirEvents) RecoveryPointMovedBack(*Log) {
 	_ = (*dirState)(e).write(recoveryPoints) // an error takes the directory offline
 }
 
+func (e *dirEvents) BeginsAnew(*Log) {
+	_ = (*dirState)(e).write(startOffsets) // an error takes the directory offline
+}
+
 func (e *dirEvents) CleanedToMovedBack(*Log) {
 	_ = (*dirState)(e).write(cleanerOffsets) // an error takes the directory offline
 }

@@ -20,7 +20,7 @@
 //   - A compaction reads closed segments without the lock, and writes new ones beside them. It takes the lock to put one in the
 //     place of those it was made of, if they are still the log's; readers that have the old ones go on with those.
 //   - Log.flushMu is never held while Log.mu is taken, or during a sync.
-//   - Events are told under Log.mu and must not call back. One of them writes a checkpoint file before it returns.
+//   - Events are told under Log.mu and must not call back. Some of them write a checkpoint file before they return.
 //
 // # COMPACTION
 //

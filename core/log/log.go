@@ -63,6 +63,9 @@ type Events interface {
 	// RecoveryPointMovedBack says that records below the recovery point were cut off. It returns when the checkpoint says so, too:
 	// others may take their place and not be durable yet, and after a crash they must be checked.
 	RecoveryPointMovedBack(l *Log)
+	// BeginsAnew says that the log is about to be dropped, to begin at its start offset, which is behind its end. It returns when the
+	// checkpoint of start offsets says so: should a crash come in between, the log is begun there.
+	BeginsAnew(l *Log)
 	// CompactionDue says that a compacted log may have more to clean than before.
 	CompactionDue(l *Log)
 	// CleanedToMovedBack says that records behind the offset up to which the log was compacted are going to be replaced by

@@ -19,7 +19,7 @@ func (l *Log) TruncateTo(offset int64) error {
 		return err
 	}
 	if segments := *l.segments.Load(); offset < segments[0].base {
-		return l.failUnless(l.dropAll(offset))
+		return l.failUnless(l.beginAnew(offset))
 	}
 	if offset < l.end.Load() {
 		if err := l.truncate(offset); err != nil {
@@ -144,10 +144,25 @@ func (l *Log) TruncateFully(start int64) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	return l.failUnless(l.dropAll(start))
+	return l.failUnless(l.beginAnew(start))
 }
 
-// dropAll is TruncateFully for who holds mu or is the only one.
+// beginAnew is TruncateFully for who holds mu. What the checkpoints say before the first file goes makes it safe to be interrupted: a log
+// that ends before its start offset is begun there when it is opened (see recover), and what is left of one that doesn't is a beginning of
+// it, of which nothing counts as durable that may not be.
+func (l *Log) beginAnew(start int64) error {
+	if start > l.end.Load() {
+		l.start.Store(start)
+		l.tell(Events.BeginsAnew)
+	}
+	l.moveRecoveryPointBack(min(start, (*l.segments.Load())[0].base))
+	if err := l.Err(); err != nil { // a checkpoint could not be written
+		return err
+	}
+	return l.dropAll(start)
+}
+
+// dropAll does it. The caller holds mu or is the only one.
 func (l *Log) dropAll(start int64) error {
 	segments := *l.segments.Load()
 	l.cuts.Add(1)
@@ -163,6 +178,10 @@ func (l *Log) dropAll(start int64) error {
 	}
 	l.producers.Clear()
 	l.unstable.Store(l.producers.FirstUnstable())
+	// In this order also after a power failure: no file of before may be there beside the new one.
+	if err := syncPath(l.Dir()); err != nil {
+		return err
+	}
 	if err := l.startOver(start); err != nil {
 		return err
 	}

@@ -329,3 +329,67 @@ func TestAssignEpochRules(t *testing.T) {
 		require.Equal(t, tc.want, cutEpochs(append([]EpochStart(nil), e...), tc.start, 100))
 	}
 }
+
+// checkpointEvents keep what the checkpoint files would say.
+type checkpointEvents struct{ start, recovery int64 }
+
+func (*checkpointEvents) HighWatermarkMoved(*Log)         {}
+func (e *checkpointEvents) RecoveryPointMoved(l *Log)     { e.recovery = l.RecoveryPoint() }
+func (*checkpointEvents) StartOffsetMoved(*Log)           {} // written later
+func (e *checkpointEvents) RecoveryPointMovedBack(l *Log) { e.recovery = l.RecoveryPoint() }
+func (e *checkpointEvents) BeginsAnew(l *Log)             { e.start = l.StartOffset() }
+func (*checkpointEvents) CompactionDue(*Log)              {}
+func (*checkpointEvents) CleanedToMovedBack(*Log)         {}
+func (*checkpointEvents) Failed(*Log, error)              {}
+
+// A crash at any step of dropping everything leaves a beginning of the old log or the new, empty one; and when the log is to begin behind
+// its end, nothing else than that, whatever is left of the files.
+func TestCrashInTruncateFully(t *testing.T) {
+	for _, start := range []int64{100, 12, 3} { // behind the end, within, before the first segment
+		t.Run(fmt.Sprint(start), func(t *testing.T) {
+			o := setup(t)
+			o.Config.SegmentBytes = 500
+			events := &checkpointEvents{}
+			st := &steppingStorage{}
+			o.Storage, o.Events, o.StartOffset = st, events, 10
+			l := open(t, o)
+			fill(t, l, 30, 1, 20)
+			require.NoError(t, l.Flush(t.Context(), l.EndOffset()))
+			require.Greater(t, len(l.Segments()), 3)
+			old := readAll(t, l, 10, 40, 1<<20)
+			type moment struct {
+				checkpointEvents
+				dirCopy
+			}
+			var moments []moment
+			st.step = func(op, path string) { moments = append(moments, moment{*events, copyDir(t, l.Dir(), op, path)}) }
+			require.NoError(t, l.TruncateFully(start))
+			st.step = nil
+			require.Greater(t, len(moments), 4)
+			for _, m := range moments {
+				o := l.o
+				o.Storage, o.Dir, o.Events = &plainStorage{}, t.TempDir(), nil
+				o.CleanShutdown, o.RecoveryPoint, o.StartOffset, o.HighWatermark = false, m.recovery, m.start, 35
+				require.NoError(t, os.CopyFS(o.Dir, os.DirFS(m.dir)))
+				again, err := Open(t.Context(), o)
+				require.NoError(t, err, m.name)
+				require.LessOrEqual(t, m.recovery, min(start, 10), m.name)
+				require.LessOrEqual(t, again.HighWatermark(), again.EndOffset(), m.name)
+				if start == 100 {
+					require.EqualValues(t, []int64{100, 100}, []int64{again.StartOffset(), again.EndOffset()}, m.name)
+				} else if end := again.EndOffset(); again.StartOffset() == 10 {
+					require.Equal(t, old[:end-10], readAll(t, again, 10, end, 1<<20), m.name)
+				}
+				requireFiles(t, again)
+				require.NoError(t, again.TruncateFully(start), m.name)
+				require.EqualValues(t, start, produceNext(t, again), m.name)
+				require.NoError(t, again.Close(t.Context()))
+			}
+		})
+	}
+}
+
+func produceNext(t *testing.T, l *Log) int64 {
+	t.Helper()
+	return produce(t, l, values(0, 1, 5)...).BaseOffset
+}
