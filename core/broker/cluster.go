@@ -37,9 +37,11 @@ func (b *Broker) makeController(context.Context) error {
 	})
 	b.controller = controller.New(controller.Options{
 		Rules:      b.rules(),
+		Rebalance:  rebalance(&b.o.Config),
 		Election:   b.coordination.Election(),
 		Membership: b.coordination.Membership(),
 		Metadata:   b.coordination.Metadata(),
+		Requests:   b.coordination.Requests(),
 		Pusher:     pusher,
 		Logger:     b.log,
 	})

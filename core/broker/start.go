@@ -160,6 +160,9 @@ func (b *Broker) configChanged(topic string) {
 	if topic == "" {
 		b.reconfigure()
 	}
+	if b.serving.Load() {
+		b.controller.ConfigChanged(topic)
+	}
 }
 
 // openLogs opens what is on disk; after a crash it is checked first.
@@ -360,6 +363,14 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 	return b.server.Listen(ctx)
 }
 
+// rebalance is how often the controller sees whether leadership is balanced, 0 for never.
+func rebalance(c *kafka.BrokerConfig) time.Duration {
+	if !c.AutoLeaderRebalance {
+		return 0
+	}
+	return c.LeaderImbalanceCheck
+}
+
 // rules are what the controller goes by.
 func (b *Broker) rules() controller.Rules {
 	c := &b.o.Config
@@ -369,6 +380,7 @@ func (b *Broker) rules() controller.Rules {
 		Partitions:        c.NumPartitions,
 		ReplicationFactor: int16(c.DefaultReplicationFactor),
 		DeleteTopics:      c.DeleteTopicEnable,
+		Imbalance:         c.LeaderImbalancePercentage,
 		Unclean:           func(topic string) bool { return b.configs.TopicConfig(topic).UncleanLeaderElection },
 		CheckConfig: func(config map[string]string) error {
 			settings := make([]kafka.Setting, 0, len(config))
@@ -398,6 +410,7 @@ func (b *Broker) serve(context.Context) error {
 	b.onStop("hand the leaderships over", b.handOver)
 	b.serving.Store(true)
 	b.reconfigure() // what changed since the properties were read
+	b.controller.ConfigChanged("")
 	close(b.ready)
 	return nil
 }

@@ -48,6 +48,10 @@ type BrokerConfig struct {
 	NumPartitions            int32 `kafka:"num.partitions"`
 	DefaultReplicationFactor int32 `kafka:"default.replication.factor"`
 
+	AutoLeaderRebalance         bool          `kafka:"auto.leader.rebalance.enable"`
+	LeaderImbalanceCheck        time.Duration `kafka:"leader.imbalance.check.interval.seconds"`
+	LeaderImbalancePercentage int32         `kafka:"leader.imbalance.per.broker.percentage"`
+
 	NumRecoveryThreadsPerDataDir           int32         `kafka:"num.recovery.threads.per.data.dir"`
 	LogInitialTaskDelay                    time.Duration `kafka:"log.initial.task.delay.ms"`
 	LogRetentionCheckInterval              time.Duration `kafka:"log.retention.check.interval.ms"`

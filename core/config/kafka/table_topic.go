@@ -40,6 +40,6 @@ func propertiesTopic() []Definition {
 		{Name: "segment.index.bytes", Type: Int, Default: "10485760", Valid: atLeast(4), Synonym: "log.index.size.max.bytes", Doc: "Largest size of an index, in bytes."},
 		{Name: "segment.jitter.ms", Type: Long, Default: "0", Valid: atLeast(0), Synonym: "log.roll.jitter.ms", Doc: "Time, at random, by which a segment may begin earlier."},
 		{Name: "segment.ms", Type: Long, Default: "604800000", Valid: atLeast(1), Synonym: "log.roll.ms", Doc: "Time after which a new segment begins."},
-		{Name: "unclean.leader.election.enable", Type: Boolean, Default: "false", Synonym: "unclean.leader.election.enable", NoEffect: becauseCluster, Doc: "Whether a replica that is not in sync may become leader, losing records."},
+		{Name: "unclean.leader.election.enable", Type: Boolean, Default: "false", Synonym: "unclean.leader.election.enable", Doc: "Whether a replica that is not in sync may become leader, losing records."},
 	}
 }

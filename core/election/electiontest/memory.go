@@ -427,6 +427,14 @@ func (s memoryMetadata) Watch(ctx context.Context, kinds ...election.ChangeKind)
 	return s.c.watch(ctx, func(k election.ChangeKind) bool { return slices.Contains(kinds, k) })
 }
 
+// PutTopic writes a topic past the contract, as whoever else writes to a coordination can: without an id, for one.
+func (m *Memory) PutTopic(t election.Topic) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.topics[t.Name] = cloneTopic(t)
+	m.tellTopic(t.Name)
+}
+
 func (m *Memory) tellTopic(name string) {
 	m.tell(election.Change{Kind: election.TopicChanged, Topic: name})
 }

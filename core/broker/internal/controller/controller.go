@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -25,7 +24,10 @@ type Pusher interface {
 
 // Options are what a controller is made of.
 type Options struct {
-	Rules      Rules
+	Rules Rules
+	// Rebalance is the time between two checks whether leadership is balanced: leader.imbalance.check.interval.seconds. 0 or
+	// less: there are none (auto.leader.rebalance.enable).
+	Rebalance  time.Duration
 	Election   election.Election
 	Membership election.Membership
 	Metadata   election.Metadata
@@ -104,6 +106,9 @@ func (c *Controller) Do(ctx context.Context, command Event) error {
 	}
 }
 
+// ConfigChanged says that Rules.Unclean may answer otherwise than before, for a topic or, with "", for any.
+func (c *Controller) ConfigChanged(topic string) { c.post(letter{ConfigChanged{topic}, nil}, true) }
+
 // Deliver brings a broker's answer to a push, from a pusher that doesn't answer at once.
 func (c *Controller) Deliver(d Delivered) { c.post(letter{d, nil}, true) }
 
@@ -157,6 +162,9 @@ func refuseAll(letters []letter, err error) {
 
 // retryPause is how long the loop waits before it tries again what the coordination couldn't do.
 const retryPause = 500 * time.Millisecond
+
+// firstRebalance is how long after it took over a controller sees for the first time whether leadership is balanced, as in Kafka.
+const firstRebalance = 5 * time.Second
 
 func pause(ctx context.Context) {
 	t := time.NewTimer(retryPause)
@@ -232,30 +240,33 @@ func (c *Controller) serve(ctx context.Context, term election.Term) error {
 			c.follow(ctx, w)
 		}()
 	}
-	brokers, err := c.o.Membership.Brokers(ctx)
-	if err != nil {
-		return err
-	}
-	topics, err := c.o.Metadata.Topics(ctx)
-	if err != nil {
-		return err
-	}
-	s := session{c: c, machine: NewMachine(c.o.Rules), term: term}
-	if err := s.run(ctx, Loaded{Epoch: term.Epoch(), Brokers: brokers, Topics: topics}); err != nil {
+	s := NewSession(c.o, term)
+	if err := s.Begin(ctx); err != nil {
 		return err
 	}
 	c.activate(true)
+	rebalance := time.NewTimer(firstRebalance)
+	defer rebalance.Stop()
+	if c.o.Rebalance <= 0 {
+		rebalance.Stop()
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-term.Lost():
 			return election.ErrStaleController
+		case <-rebalance.C:
+			if err := s.Handle(ctx, Rebalance{}); err != nil {
+				return err
+			}
+			rebalance.Reset(c.o.Rebalance)
+			continue
 		case <-c.signal:
 		}
 		letters := c.take()
 		for i, l := range letters {
-			err := s.handle(ctx, l.event)
+			err := s.deal(ctx, l.event)
 			if l.done != nil {
 				l.done <- err
 			}
@@ -283,124 +294,4 @@ func (c *Controller) follow(ctx context.Context, w election.Watch) {
 		}
 		c.post(letter{changesSeen{changes}, nil}, false)
 	}
-}
-
-// session runs one machine.
-type session struct {
-	c       *Controller
-	machine *Machine
-	term    election.Term
-}
-
-// handle gives an event to the machine, or what was read because of it.
-func (s *session) handle(ctx context.Context, ev Event) error {
-	seen, ok := ev.(changesSeen)
-	if !ok {
-		if err := s.run(ctx, ev); err != nil {
-			return err
-		}
-		if stop, ok := ev.(*ControlledShutdown); ok && stop.Err == nil {
-			stop.Remaining = s.machine.remaining(stop.Broker)
-		}
-		return nil
-	}
-	var topics []string
-	var members, everything bool
-	for _, ch := range seen.changes {
-		switch ch.Kind {
-		case election.BrokersChanged:
-			members = true
-		case election.TopicChanged:
-			topics = append(topics, ch.Topic)
-		case election.EverythingChanged:
-			everything = true
-		}
-	}
-	if members || everything {
-		brokers, err := s.c.o.Membership.Brokers(ctx)
-		if err != nil {
-			return err
-		}
-		if err := s.run(ctx, BrokersChanged{brokers}); err != nil {
-			return err
-		}
-	}
-	if everything {
-		all, err := s.c.o.Metadata.Topics(ctx)
-		if err != nil {
-			return err
-		}
-		return s.run(ctx, TopicsChanged{s.machine.names(all), all})
-	}
-	if len(topics) > 0 {
-		return s.reread(ctx, topics)
-	}
-	return nil
-}
-
-func (s *session) reread(ctx context.Context, names []string) error {
-	ev, err := s.read(ctx, names)
-	if err != nil {
-		return err
-	}
-	return s.run(ctx, ev)
-}
-
-func (s *session) read(ctx context.Context, names []string) (Event, error) {
-	topics, err := s.c.o.Metadata.Topics(ctx, names...)
-	if err != nil {
-		return nil, err
-	}
-	return TopicsChanged{names, topics}, nil
-}
-
-// run gives an event to the machine and carries out the effects until none is left.
-func (s *session) run(ctx context.Context, ev Event) error {
-	queue := s.machine.Handle(ev)
-	for len(queue) > 0 {
-		e := queue[0]
-		queue = queue[1:]
-		if over(s.term) {
-			return election.ErrStaleController
-		}
-		answer, err := s.execute(ctx, e)
-		if err != nil {
-			return err
-		}
-		if answer != nil {
-			queue = append(queue, s.machine.Handle(answer)...)
-		}
-	}
-	return nil
-}
-
-// execute carries out one effect and returns the event that answers it.
-func (s *session) execute(ctx context.Context, e Effect) (Event, error) {
-	md, epoch := s.c.o.Metadata, s.term.Epoch()
-	switch e := e.(type) {
-	case WriteTopics:
-		errs, err := md.CreateTopics(ctx, epoch, e.Topics)
-		return topicsWritten{e, errs}, err
-	case WriteAssignments:
-		errs, err := md.SetAssignments(ctx, epoch, e.Assignments)
-		return assignmentsWritten{e, errs}, err
-	case WriteStates:
-		results, err := md.UpdatePartitions(ctx, epoch, e.Updates)
-		return statesWritten{e, results}, err
-	case WriteMarks:
-		errs, err := md.MarkDeleted(ctx, epoch, e.Topics)
-		return marksWritten{e, errs}, err
-	case WriteRemovals:
-		errs, err := md.RemoveTopics(ctx, epoch, e.Topics)
-		return removalsWritten{e, errs}, err
-	case Reread:
-		return s.read(ctx, e.Topics)
-	case Push:
-		resp := s.c.o.Pusher.Push(e.Broker, e.Epoch, e.Request)
-		if resp == nil {
-			return nil, nil
-		}
-		return Delivered{Broker: e.Broker, Epoch: e.Epoch, Request: e.Request, Response: resp}, nil
-	}
-	return nil, fmt.Errorf("controller: effect %T is not known", e)
 }

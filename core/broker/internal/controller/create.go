@@ -126,7 +126,7 @@ func (m *Machine) candidates() []candidate {
 	var all, staying []candidate
 	for id, b := range m.brokers {
 		all = append(all, candidate{id, b.Rack})
-		if !m.stopping[id] {
+		if m.stopping[id] == nil {
 			staying = append(staying, candidate{id, b.Rack})
 		}
 	}
@@ -208,12 +208,16 @@ func (m *Machine) grow(in *MorePartitions) ([]election.Assignment, error) {
 	}
 	adding, factor := int(in.Count)-have, len(t.parts[0].assignment.Replicas)
 	if in.Manual == nil {
+		// It goes on where partition 0 begins, or would if that broker were there: so a topic that grows is spread as if it
+		// had been created with all its partitions, save for the shift.
 		brokers := m.candidates()
-		order, _ := arrange(brokers)
-		start := max(0, slices.IndexFunc(order, func(b candidate) bool {
-			return len(t.parts[0].assignment.Replicas) > 0 && b.id == t.parts[0].assignment.Replicas[0]
-		}))
-		return assign(brokers, have, adding, factor, start, m.draw(len(brokers)))
+		start := 0
+		if factor > 0 {
+			first := t.parts[0].assignment.Replicas[0]
+			slices.SortFunc(brokers, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
+			start = max(0, slices.IndexFunc(brokers, func(b candidate) bool { return b.id >= first }))
+		}
+		return assign(brokers, have, adding, factor, start, start)
 	}
 	if len(in.Manual) != adding {
 		return nil, refuse(kerr.InvalidReplicaAssignment, "Increasing the number of partitions by %d but %d assignments provided.", adding, len(in.Manual))

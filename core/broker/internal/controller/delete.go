@@ -68,7 +68,7 @@ func (m *Machine) deletion(topics map[string]*topic) []Effect {
 				left++
 				if _, asked := t.asked[r]; !asked && m.alive(id) {
 					t.asked[r] = struct{}{}
-					stops.add(id, tp{t.name, int32(i)}, epochDuringDelete)
+					stops.add(id, tp{t.name, int32(i)}, epochDuringDelete, true)
 				}
 			}
 		}
@@ -114,19 +114,38 @@ func (m *Machine) delivered(ev Delivered) {
 	}
 	switch resp := ev.Response.(type) {
 	case *kmsg.StopReplicaResponse:
+		deleted := deletes(ev.Request)
 		for _, p := range resp.Partitions {
-			m.stopped(ev.Broker, tp{p.Topic, p.Partition}, p.ErrorCode)
+			if k := (tp{p.Topic, p.Partition}); deleted[k] {
+				m.stopped(ev.Broker, k, p.ErrorCode)
+			}
 		}
 	case *kmsg.LeaderAndISRResponse:
+		for _, p := range resp.Partitions { // versions below 5
+			m.accepted(ev.Broker, tp{p.Topic, p.Partition}, p.ErrorCode)
+		}
 		for _, t := range resp.Topics {
 			known := m.ids[t.TopicID]
 			for _, p := range t.Partitions {
-				if known != nil && int(p.Partition) < len(known.parts) {
+				if known != nil {
 					m.accepted(ev.Broker, tp{known.name, p.Partition}, p.ErrorCode)
 				}
 			}
 		}
 	}
+}
+
+// deletes are the partitions that a StopReplica request asked to delete, and not only to stop.
+func deletes(req kmsg.Request) map[tp]bool {
+	all := map[tp]bool{}
+	if req, ok := req.(*kmsg.StopReplicaRequest); ok {
+		for _, t := range req.Topics {
+			for _, p := range t.PartitionStates {
+				all[tp{t.Topic, p.Partition}] = p.Delete
+			}
+		}
+	}
+	return all
 }
 
 // stopped takes in that a replica is gone, when its topic is being deleted. One that couldn't go, because its log directory
@@ -143,16 +162,29 @@ func (m *Machine) stopped(broker int32, k tp, code int16) {
 	}
 }
 
+// logDirFailed asks a broker, with a LeaderAndIsr for all that it has, in which replicas' log directory nothing can be done.
+func (m *Machine) logDirFailed(broker int32) []Effect {
+	req := m.leaderAndISR(m.everything(), func(id int32, _ tp) bool { return id == broker })[broker]
+	if req == nil {
+		return nil
+	}
+	return []Effect{m.push(broker, req)}
+}
+
 // accepted takes in whether a replica's log directory is well.
 func (m *Machine) accepted(broker int32, k tp, code int16) {
 	p := m.partition(k)
 	if p == nil {
 		return
 	}
-	failed, was := code == kerr.KafkaStorageError.Code, slices.Contains(p.offline, broker)
-	if failed && !was {
+	switch was := slices.Contains(p.offline, broker); {
+	case code == kerr.KafkaStorageError.Code && !was:
 		p.offline = append(p.offline, broker)
-		m.dirty[k] = struct{}{}
-		m.tell(k, news{})
+	case code == 0 && was:
+		p.offline = keep(p.offline, func(id int32) bool { return id != broker })
+	default:
+		return
 	}
+	m.dirty[k] = struct{}{}
+	m.tell(k, news{})
 }

@@ -118,6 +118,15 @@ type AlterPartition struct {
 	Response *kmsg.AlterPartitionResponse
 }
 
+// ConfigChanged says that what Rules.Unclean answers may have changed, for a topic or, with "", for all.
+type ConfigChanged struct{ Topic string }
+
+// Rebalance says that it is time to see whether leadership is balanced. It comes at intervals.
+type Rebalance struct{}
+
+// LogDirFailed says that a broker reported that one of its log directories failed. It is asked which replicas that concerns.
+type LogDirFailed struct{ Broker int32 }
+
 // ControlledShutdown is a broker's wish to stop. Remaining are the partitions that it still leads though others have replicas.
 type ControlledShutdown struct {
 	Broker    int32
@@ -168,6 +177,9 @@ func (*AlterReassignments) event() {}
 func (*AlterPartition) event()     {}
 func (*ControlledShutdown) event() {}
 func (*ListReassignments) event()  {}
+func (ConfigChanged) event()       {}
+func (LogDirFailed) event()        {}
+func (Rebalance) event()           {}
 func (topicsWritten) event()       {}
 func (assignmentsWritten) event()  {}
 func (statesWritten) event()       {}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,6 +80,7 @@ func TestHistories(t *testing.T) {
 				if s.brokers[id] == nil {
 					t.Skip()
 				}
+				s.brokers[id].stopping = true
 				if !s.run(&ControlledShutdown{Broker: id, Epoch: s.brokers[id].registration.Epoch()}) {
 					return // the broker asks the next controller
 				}
@@ -90,6 +92,60 @@ func TestHistories(t *testing.T) {
 					}
 				}
 				s.down(id)
+			},
+			"broker is about to stop": func(t *rapid.T) {
+				id := rapid.Int32Range(0, 4).Draw(t, "broker")
+				b := s.brokers[id]
+				if b == nil {
+					t.Skip()
+				}
+				b.stopping = true
+				c := &ControlledShutdown{Broker: id, Epoch: b.registration.Epoch()}
+				if !s.run(c) {
+					b.stopping = false // the next controller doesn't know of it
+					return
+				}
+				require.NoError(t, c.Err)
+				for _, k := range c.Remaining {
+					st := s.state(k.Topic, int(k.Partition))
+					require.Equal(t, []int32{id}, st.ISR, "it leads %v still, though others are in sync", k)
+				}
+			},
+			"log directory fails": func(t *rapid.T) {
+				id := rapid.Int32Range(0, 4).Draw(t, "broker")
+				if s.brokers[id] == nil {
+					t.Skip()
+				}
+				s.brokers[id].failed = true
+				s.run(LogDirFailed{id})
+			},
+			"rebalance": func(t *rapid.T) {
+				s.rules.Imbalance = 0
+				if !s.run(Rebalance{}) {
+					return
+				}
+				for name, topic := range s.topics() {
+					for i, p := range topic.Partitions {
+						if topic.Deleting || p.State == nil || len(p.Adding)+len(p.Removing) > 0 {
+							continue
+						}
+						first := p.Replicas[0]
+						if b := s.brokers[first]; b != nil && !b.stopping && slices.Contains(p.State.ISR, first) {
+							require.Equal(t, first, p.State.Leader, "%s-%d is not led by whom it prefers", name, i)
+						}
+					}
+				}
+			},
+			"topic without an id": func(t *rapid.T) {
+				// As tools from before there were ids do: a new topic, or one that had an id before they wrote to it.
+				n := name.Draw(t, "name")
+				topic, ok := s.topics()[n]
+				if !ok {
+					topic = election.Topic{Name: n, Partitions: []election.Partition{{Assignment: election.Assignment{Replicas: brokers.Draw(t, "replicas")}}}}
+				}
+				topic.ID = election.TopicID{}
+				s.mem.PutTopic(topic)
+				s.run(TopicsChanged{[]string{n}, []election.Topic{topic}})
 			},
 			"topic from elsewhere": func(t *rapid.T) {
 				// As Kafka's tools do with ZooKeeper: written without the controller, which is told.

@@ -83,7 +83,7 @@ func (m *Machine) alterOne(req *kmsg.AlterPartitionRequest, wish *kmsg.AlterPart
 		result.ErrorCode = kerr.InvalidRequest.Code
 	case wish.LeaderRecoveryState == recovering && (len(isr) > 1 || !s.Recovering):
 		result.ErrorCode = kerr.InvalidRequest.Code
-	case slices.ContainsFunc(isr, func(id int32) bool { return !m.alive(id) || m.stopping[id] && !slices.Contains(s.ISR, id) }):
+	case slices.ContainsFunc(isr, func(id int32) bool { return !m.usable(p)(id) || m.stopping[id] != nil && !slices.Contains(s.ISR, id) }):
 		result.ErrorCode = kerr.IneligibleReplica.Code
 		if req.Version < 2 {
 			result.ErrorCode = kerr.OperationNotAttempted.Code

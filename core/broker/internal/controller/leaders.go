@@ -1,7 +1,10 @@
 package controller
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // electLeaders elects the preferred leaders of partitions, or, when nobody in sync is left, unclean ones.
@@ -34,7 +37,7 @@ func (m *Machine) electPreferred(k tp, p *partition, w *WriteStates, slot *error
 	if len(p.assignment.Replicas) > 0 && p.state.Leader == p.assignment.Replicas[0] {
 		return refuse(kerr.ElectionNotNeeded, "Leader election not needed for topic partition.")
 	}
-	next, ok := preferred(*p.state, p.assignment, m.usable(p))
+	next, ok := preferred(*p.state, p.assignment, m.staying(p))
 	if !ok {
 		return refuse(kerr.PreferredLeaderNotAvailable, "The preferred leader was not available.")
 	}
@@ -54,28 +57,39 @@ func (m *Machine) electUnclean(k tp, p *partition, w *WriteStates, slot *error) 
 	return nil
 }
 
-// controlledShutdown moves what a broker leads to others. The broker asks again until nothing remains, or gives up.
-func (m *Machine) controlledShutdown(c *ControlledShutdown) {
+// controlledShutdown moves what a broker leads to others, and has its other replicas stop, so that they don't get in sync
+// again. The broker asks again until nothing remains, or gives up.
+func (m *Machine) controlledShutdown(c *ControlledShutdown) []Effect {
 	b, ok := m.brokers[c.Broker]
 	if !ok {
 		c.Err = refuse(kerr.BrokerNotAvailable, "Broker id %d does not exist.", c.Broker)
-		return
+		return nil
 	}
 	if c.Epoch >= 0 && c.Epoch < b.Epoch {
 		c.Err = refuse(kerr.StaleBrokerEpoch, "Broker epoch %d is stale, it is %d.", c.Epoch, b.Epoch)
-		return
+		return nil
 	}
-	if m.stopping[c.Broker] {
-		return
+	stopped := m.stopping[c.Broker]
+	if stopped == nil {
+		stopped = map[tp]struct{}{}
+		m.stopping[c.Broker] = stopped
 	}
-	m.stopping[c.Broker] = true
+	follows := map[tp]int32{} // leader epochs of what it doesn't lead
 	for k, p := range m.partitions() {
-		for _, id := range p.assignment.Replicas {
-			if id == c.Broker {
-				m.dirty[k] = struct{}{}
-			}
+		if p.state == nil || len(p.assignment.Replicas) < 2 || !slices.Contains(p.assignment.Replicas, c.Broker) || m.topics[k.topic].deleting {
+			continue
+		}
+		m.dirty[k] = struct{}{}
+		if _, was := stopped[k]; !was && p.state.Leader != c.Broker {
+			follows[k] = p.state.LeaderEpoch
 		}
 	}
+	stops := stopRequests{m: m, by: map[int32]*kmsg.StopReplicaRequest{}}
+	for _, k := range ordered(follows) {
+		stopped[k] = struct{}{}
+		stops.add(c.Broker, k, follows[k], false)
+	}
+	return stops.pushes()
 }
 
 // remaining lists what a broker leads though others have replicas, by topic and number.

@@ -13,6 +13,7 @@ type Rules struct {
 	Partitions        int32  // num.partitions
 	ReplicationFactor int16  // default.replication.factor
 	DeleteTopics      bool   // delete.topic.enable
+	Imbalance         int32  // leader.imbalance.per.broker.percentage
 
 	Unclean     func(topic string) bool              // unclean.leader.election.enable of a topic
 	CheckConfig func(config map[string]string) error // nil when a topic may have it
@@ -77,19 +78,20 @@ type Machine struct {
 	rules    Rules
 	epoch    int32
 	brokers  map[int32]election.Broker
-	stopping map[int32]bool
+	stopping map[int32]map[tp]struct{} // brokers that are about to stop, with the replicas that were told to
 	topics   map[string]*topic
 	ids      map[election.TopicID]*topic
 	unified  map[string]string // names as metrics write them
 
-	dirty   map[tp]struct{}   // to be decided about
-	bump    map[tp]struct{}   // to get a new leader epoch even if nothing else changes
-	changed map[tp]news       // to be told
-	fresh   map[int32]bool    // brokers that were told nothing yet
-	untold  bool              // the list of living brokers changed
-	writing int               // writes whose answers are still to come
-	epochs  map[tp]int32      // leader epochs to begin with, of partitions that were adopted
-	later   []election.Broker // who is alive, when it has been dealt with that some of them were gone
+	dirty    map[tp]struct{}   // to be decided about
+	bump     map[tp]struct{}   // to get a new leader epoch even if nothing else changes
+	changed  map[tp]news       // to be told
+	fresh    map[int32]bool    // brokers that were told nothing yet
+	nameless map[string]bool   // topics whose id the metadata doesn't have
+	untold   bool              // the list of living brokers changed
+	writing  int               // writes whose answers are still to come
+	epochs   map[tp]int32      // leader epochs to begin with, of partitions that were adopted
+	later    []election.Broker // who is alive, when it has been dealt with that some of them were gone
 }
 
 // NewMachine makes a machine that knows nothing. Its first event is Loaded.
@@ -103,9 +105,9 @@ func (m *Machine) Epoch() int32 { return m.epoch }
 // is left of the effects here.
 func (m *Machine) Handle(ev Event) []Effect {
 	effects := m.react(ev)
-	if len(effects) == 0 && m.writing == 0 {
+	if m.writing == 0 && !slices.ContainsFunc(effects, isAnswered) {
 		// What an event leads to is decided when its writes are done: brokers are told what holds, not what is about to.
-		effects = m.settle()
+		effects = append(effects, m.settle()...)
 		for m.later != nil && !slices.ContainsFunc(effects, isWrite) {
 			now := m.later
 			m.later = nil
@@ -121,12 +123,15 @@ func (m *Machine) Handle(ev Event) []Effect {
 	return effects
 }
 
+// isAnswered says whether an effect has an event that answers it before any other event comes.
+func isAnswered(e Effect) bool {
+	_, push := e.(Push)
+	return !push
+}
+
 func isWrite(e Effect) bool {
-	switch e.(type) {
-	case Push, Reread:
-		return false
-	}
-	return true
+	_, reread := e.(Reread)
+	return isAnswered(e) && !reread
 }
 
 // react takes an event in, and returns the writes that it asks for by itself.
@@ -153,7 +158,13 @@ func (m *Machine) react(ev Event) (effects []Effect) {
 	case *AlterPartition:
 		effects = m.alterPartition(ev)
 	case *ControlledShutdown:
-		m.controlledShutdown(ev)
+		effects = m.controlledShutdown(ev)
+	case LogDirFailed:
+		effects = m.logDirFailed(ev.Broker)
+	case ConfigChanged:
+		m.configChanged(ev.Topic)
+	case Rebalance:
+		effects = m.rebalance()
 	case *ListReassignments:
 		ev.Ongoing = m.reassignments(ev.Partitions)
 	case topicsWritten:
@@ -180,10 +191,10 @@ func (m *Machine) react(ev Event) (effects []Effect) {
 // load begins a term: whatever another controller left half done is found by looking at everything.
 func (m *Machine) load(ev Loaded) {
 	m.epoch = ev.Epoch
-	m.brokers, m.stopping = map[int32]election.Broker{}, map[int32]bool{}
+	m.brokers, m.stopping = map[int32]election.Broker{}, map[int32]map[tp]struct{}{}
 	m.topics, m.ids, m.unified = map[string]*topic{}, map[election.TopicID]*topic{}, map[string]string{}
 	m.dirty, m.bump, m.changed = map[tp]struct{}{}, map[tp]struct{}{}, map[tp]news{}
-	m.fresh, m.untold, m.writing, m.later = map[int32]bool{}, true, 0, nil
+	m.fresh, m.nameless, m.untold, m.writing, m.later = map[int32]bool{}, map[string]bool{}, true, 0, nil
 	for _, b := range ev.Brokers {
 		m.brokers[b.ID] = b
 		m.fresh[b.ID] = true
@@ -195,10 +206,10 @@ func (m *Machine) load(ev Loaded) {
 
 // adopt makes a topic that was read known, and marks its partitions.
 func (m *Machine) adopt(in *election.Topic) *topic {
-	t := m.topics[in.Name]
-	if t == nil || t.id != in.ID {
-		t = &topic{name: in.Name, id: in.ID, asked: map[replica]struct{}{}, gone: map[replica]struct{}{}}
-		m.topics[in.Name], m.ids[in.ID], m.unified[unified(in.Name)] = t, t, in.Name
+	t, id := m.topics[in.Name], m.identify(in)
+	if t == nil || t.id != id {
+		t = &topic{name: in.Name, id: id, asked: map[replica]struct{}{}, gone: map[replica]struct{}{}}
+		m.topics[in.Name], m.ids[id], m.unified[unified(in.Name)] = t, t, in.Name
 	}
 	t.deleting = t.deleting || in.Deleting
 	t.parts = slices.Grow(t.parts, len(in.Partitions))
@@ -223,6 +234,12 @@ func (m *Machine) usable(p *partition) live {
 	return func(id int32) bool {
 		return m.alive(id) && !slices.Contains(p.offline, id) && slices.Contains(p.assignment.Replicas, id)
 	}
+}
+
+// staying is usable without the brokers that are about to stop.
+func (m *Machine) staying(p *partition) live {
+	usable := m.usable(p)
+	return func(id int32) bool { return usable(id) && m.stopping[id] == nil }
 }
 
 // brokersSeen takes in who is alive. A broker that is registered anew since nobody looked was gone: what its log lost by that
@@ -270,6 +287,7 @@ func (m *Machine) brokersChanged(now []election.Broker) {
 		}
 		p.offline = keep(p.offline, func(id int32) bool { return !moved[id] })
 		m.dirty[k] = struct{}{}
+		m.tell(k, news{}) // which of its replicas are offline has changed, if nothing else
 		m.forget(k, moved)
 	}
 }
@@ -290,7 +308,7 @@ func (m *Machine) topicsChanged(ev TopicsChanged) {
 	}
 	for _, name := range ev.Names {
 		now, known := read[name], m.topics[name]
-		if known != nil && (now == nil || now.ID != known.id) {
+		if known != nil && (now == nil || m.identify(now) != known.id) {
 			m.drop(known)
 			known = nil
 		}
@@ -324,6 +342,7 @@ func (m *Machine) drop(t *topic) {
 	delete(m.topics, t.name)
 	delete(m.ids, t.id)
 	delete(m.unified, unified(t.name))
+	delete(m.nameless, t.name)
 	for i := range t.parts {
 		k := tp{t.name, int32(i)}
 		delete(m.dirty, k)

@@ -22,46 +22,72 @@ const leaderDuringDelete int32 = -2
 
 // pushes tells the brokers what changed. The list of living brokers comes first, since replicas look their leaders up in it;
 // then who leads, to the replicas; then everybody's caches, so that no client is sent to a leader that doesn't know it yet.
+//
+// What is said of a partition is made once for all brokers: requests share it, and the machine's own slices, which are
+// replaced and never changed. Who gets a request must leave it as it is.
 func (m *Machine) pushes() []Effect {
 	if !m.untold && len(m.changed) == 0 && len(m.fresh) == 0 {
 		return nil
 	}
 	var effects []Effect
 	ids := slices.Sorted(maps.Keys(m.brokers))
+	live := m.liveBrokers(ids)
 	if m.untold {
 		m.untold = false
 		for _, id := range ids {
-			effects = append(effects, m.push(id, m.updateMetadata(nil)))
+			effects = append(effects, m.push(id, m.updateMetadata(live, nil)))
 		}
 	}
 	told := ordered(m.changed)
-	var all []tp
+	// Brokers that are new are told of all, others of what changed, and those that are about to stop nothing of what they
+	// were told to stop.
+	all := told
 	if len(m.fresh) > 0 {
-		everything := map[tp]struct{}{}
-		for k := range m.partitions() {
-			everything[k] = struct{}{}
-		}
-		all = ordered(everything)
+		all = m.everything()
 	}
-	of := func(id int32) []tp {
-		if m.fresh[id] {
-			return all
+	replicas := m.leaderAndISR(all, func(id int32, k tp) bool {
+		if _, stopped := m.stopping[id][k]; stopped && m.topics[k.topic].parts[k.partition].state.Leader != id {
+			return false
 		}
-		return told
-	}
+		return m.fresh[id] || m.changed[k].leaderAndISR
+	})
 	for _, id := range ids {
-		if req := m.leaderAndISR(id, of(id), m.fresh[id]); len(req.TopicStates) > 0 {
+		if req := replicas[id]; req != nil {
 			effects = append(effects, m.push(id, req))
 		}
 	}
+	states := m.partitionStates(told)
+	everything := states
+	if len(m.fresh) > 0 {
+		everything = m.partitionStates(all)
+	}
 	for _, id := range ids {
-		if states := m.partitionStates(of(id)); len(states) > 0 {
-			effects = append(effects, m.push(id, m.updateMetadata(states)))
+		say := states
+		if m.fresh[id] {
+			say = everything
+		}
+		if len(say) > 0 {
+			effects = append(effects, m.push(id, m.updateMetadata(live, say)))
 		}
 	}
 	clear(m.changed)
 	clear(m.fresh)
 	return effects
+}
+
+// everything lists all partitions, by topic and number.
+func (m *Machine) everything() []tp {
+	n := 0
+	for _, t := range m.topics {
+		n += len(t.parts)
+	}
+	all := make([]tp, 0, n)
+	for _, t := range inOrder(m.topics) {
+		for i := range t.parts {
+			all = append(all, tp{t.name, int32(i)})
+		}
+	}
+	return all
 }
 
 func (m *Machine) push(broker int32, req kmsg.Request) Effect {
@@ -77,37 +103,55 @@ func (m *Machine) push(broker int32, req kmsg.Request) Effect {
 	return Push{Broker: broker, Epoch: epoch, Request: req}
 }
 
-// leaderAndISR is what one broker's replicas have to know of these partitions.
-func (m *Machine) leaderAndISR(broker int32, of []tp, fresh bool) *kmsg.LeaderAndISRRequest {
-	req := &kmsg.LeaderAndISRRequest{Version: leaderAndISRVersion, ControllerID: m.rules.BrokerID, ControllerEpoch: m.epoch}
-	leaders := map[int32]bool{}
+// leaderAndISR is what replicas have to know of these partitions: a request for each living broker that has any of those that
+// it is to be told of.
+func (m *Machine) leaderAndISR(of []tp, tell func(broker int32, k tp) bool) map[int32]*kmsg.LeaderAndISRRequest {
+	reqs := map[int32]*kmsg.LeaderAndISRRequest{}
+	leaders := map[int32]map[int32]bool{} // of what a broker is told
 	for _, k := range of {
-		p := m.partition(k)
-		n := m.changed[k]
-		if p == nil || p.state == nil || !fresh && !n.leaderAndISR || !slices.Contains(p.assignment.Replicas, broker) {
+		p, n := m.partition(k), m.changed[k]
+		if p == nil || p.state == nil {
 			continue
 		}
-		if last := len(req.TopicStates) - 1; last < 0 || req.TopicStates[last].Topic != k.topic {
-			req.TopicStates = append(req.TopicStates, kmsg.LeaderAndISRRequestTopicState{Topic: k.topic, TopicID: m.topics[k.topic].id})
-		}
-		s := kmsg.LeaderAndISRRequestTopicPartition{Topic: k.topic, Partition: k.partition, ControllerEpoch: p.state.ControllerEpoch,
-			Leader: p.state.Leader, LeaderEpoch: p.state.LeaderEpoch, ISR: slices.Clone(p.state.ISR), ZKVersion: p.state.PartitionEpoch,
-			Replicas: slices.Clone(p.assignment.Replicas), AddingReplicas: slices.Clone(p.assignment.Adding),
-			RemovingReplicas: slices.Clone(p.assignment.Removing), IsNew: n.isNew || slices.Contains(p.assignment.Adding, broker)}
-		if p.state.Recovering {
-			s.LeaderRecoveryState = recovering
-		}
-		t := &req.TopicStates[len(req.TopicStates)-1]
-		t.PartitionStates = append(t.PartitionStates, s)
-		leaders[p.state.Leader] = true
-	}
-	for _, id := range slices.Sorted(maps.Keys(leaders)) {
-		if b, ok := m.brokers[id]; ok {
-			host, port := m.address(b)
-			req.LiveLeaders = append(req.LiveLeaders, kmsg.LeaderAndISRRequestLiveLeader{BrokerID: id, Host: host, Port: port})
+		for _, id := range p.assignment.Replicas {
+			if !m.alive(id) || !tell(id, k) {
+				continue
+			}
+			req := reqs[id]
+			if req == nil {
+				req = &kmsg.LeaderAndISRRequest{Version: leaderAndISRVersion, ControllerID: m.rules.BrokerID, ControllerEpoch: m.epoch}
+				reqs[id], leaders[id] = req, map[int32]bool{}
+			}
+			if last := len(req.TopicStates) - 1; last < 0 || req.TopicStates[last].Topic != k.topic {
+				req.TopicStates = append(req.TopicStates, kmsg.LeaderAndISRRequestTopicState{Topic: k.topic, TopicID: m.topics[k.topic].id})
+			}
+			t := &req.TopicStates[len(req.TopicStates)-1]
+			t.PartitionStates = append(t.PartitionStates, m.replicaState(k, p, id, n.isNew))
+			leaders[id][p.state.Leader] = true
 		}
 	}
-	return req
+	for id, req := range reqs {
+		for _, leader := range slices.Sorted(maps.Keys(leaders[id])) {
+			if b, ok := m.brokers[leader]; ok {
+				host, port := m.address(b)
+				req.LiveLeaders = append(req.LiveLeaders, kmsg.LeaderAndISRRequestLiveLeader{BrokerID: leader, Host: host, Port: port})
+			}
+		}
+	}
+	return reqs
+}
+
+// replicaState is what a replica has to know. It may make a log in any directory when nothing can be in one that failed: the
+// partition is new, or the replica is being added and not in sync yet.
+func (m *Machine) replicaState(k tp, p *partition, broker int32, isNew bool) kmsg.LeaderAndISRRequestTopicPartition {
+	s := kmsg.LeaderAndISRRequestTopicPartition{Topic: k.topic, Partition: k.partition, ControllerEpoch: p.state.ControllerEpoch,
+		Leader: p.state.Leader, LeaderEpoch: p.state.LeaderEpoch, ISR: p.state.ISR, ZKVersion: p.state.PartitionEpoch,
+		Replicas: p.assignment.Replicas, AddingReplicas: p.assignment.Adding, RemovingReplicas: p.assignment.Removing,
+		IsNew: isNew || slices.Contains(p.assignment.Adding, broker) && !slices.Contains(p.state.ISR, broker)}
+	if p.state.Recovering {
+		s.LeaderRecoveryState = recovering
+	}
+	return s
 }
 
 // address is where brokers reach one another.
@@ -120,10 +164,10 @@ func (m *Machine) address(b election.Broker) (host string, port int32) {
 	return "", -1
 }
 
-// updateMetadata is what every broker has to know: who lives, and these partitions.
-func (m *Machine) updateMetadata(states []kmsg.UpdateMetadataRequestTopicState) *kmsg.UpdateMetadataRequest {
-	req := &kmsg.UpdateMetadataRequest{Version: updateMetadataVersion, ControllerID: m.rules.BrokerID, ControllerEpoch: m.epoch, TopicStates: states}
-	for _, id := range slices.Sorted(maps.Keys(m.brokers)) {
+// liveBrokers describes brokers as UpdateMetadata does.
+func (m *Machine) liveBrokers(ids []int32) []kmsg.UpdateMetadataRequestLiveBroker {
+	all := make([]kmsg.UpdateMetadataRequestLiveBroker, 0, len(ids))
+	for _, id := range ids {
 		b := m.brokers[id]
 		l := kmsg.UpdateMetadataRequestLiveBroker{ID: id}
 		if b.Rack != "" {
@@ -133,9 +177,15 @@ func (m *Machine) updateMetadata(states []kmsg.UpdateMetadataRequestTopicState) 
 			l.Endpoints = append(l.Endpoints, kmsg.UpdateMetadataRequestLiveBrokerEndpoint{Host: e.Host, Port: e.Port,
 				ListenerName: e.Listener, SecurityProtocol: metadata.ProtocolID(e.Protocol)})
 		}
-		req.LiveBrokers = append(req.LiveBrokers, l)
+		all = append(all, l)
 	}
-	return req
+	return all
+}
+
+// updateMetadata is what every broker has to know: who lives, and these partitions.
+func (m *Machine) updateMetadata(live []kmsg.UpdateMetadataRequestLiveBroker, states []kmsg.UpdateMetadataRequestTopicState) *kmsg.UpdateMetadataRequest {
+	return &kmsg.UpdateMetadataRequest{Version: updateMetadataVersion, ControllerID: m.rules.BrokerID, ControllerEpoch: m.epoch,
+		TopicStates: states, LiveBrokers: live}
 }
 
 func (m *Machine) partitionStates(of []tp) (states []kmsg.UpdateMetadataRequestTopicState) {
@@ -147,31 +197,41 @@ func (m *Machine) partitionStates(of []tp) (states []kmsg.UpdateMetadataRequestT
 		if last := len(states) - 1; last < 0 || states[last].Topic != k.topic {
 			states = append(states, kmsg.UpdateMetadataRequestTopicState{Topic: k.topic, TopicID: m.topics[k.topic].id})
 		}
-		usable := m.usable(p)
 		t := &states[len(states)-1]
 		t.PartitionStates = append(t.PartitionStates, kmsg.UpdateMetadataRequestTopicPartition{Topic: k.topic, Partition: k.partition,
-			ControllerEpoch: p.state.ControllerEpoch, Leader: p.state.Leader, LeaderEpoch: p.state.LeaderEpoch, ISR: slices.Clone(p.state.ISR),
-			ZKVersion: p.state.PartitionEpoch, Replicas: slices.Clone(p.assignment.Replicas),
-			OfflineReplicas: keep(p.assignment.Replicas, func(id int32) bool { return !usable(id) })})
+			ControllerEpoch: p.state.ControllerEpoch, Leader: p.state.Leader, LeaderEpoch: p.state.LeaderEpoch, ISR: p.state.ISR,
+			ZKVersion: p.state.PartitionEpoch, Replicas: p.assignment.Replicas, OfflineReplicas: m.offline(p)})
 	}
 	return states
 }
 
+// offline are the replicas that can't be reached, or whose log directory failed.
+func (m *Machine) offline(p *partition) (ids []int32) {
+	for _, id := range p.assignment.Replicas {
+		if !m.alive(id) || slices.Contains(p.offline, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // hide tells everybody to forget topics.
 func (m *Machine) hide(topics []*topic) []Effect {
-	var effects []Effect
-	for _, id := range slices.Sorted(maps.Keys(m.brokers)) {
-		var states []kmsg.UpdateMetadataRequestTopicState
-		for _, t := range topics {
-			s := kmsg.UpdateMetadataRequestTopicState{Topic: t.name, TopicID: t.id}
-			for i := range t.parts {
-				s.PartitionStates = append(s.PartitionStates, kmsg.UpdateMetadataRequestTopicPartition{Topic: t.name, Partition: int32(i),
-					ControllerEpoch: m.epoch, Leader: leaderDuringDelete, LeaderEpoch: epochDuringDelete, ZKVersion: -1,
-					Replicas: slices.Clone(t.parts[i].assignment.Replicas)})
-			}
-			states = append(states, s)
+	states := make([]kmsg.UpdateMetadataRequestTopicState, 0, len(topics))
+	for _, t := range topics {
+		s := kmsg.UpdateMetadataRequestTopicState{Topic: t.name, TopicID: t.id}
+		for i := range t.parts {
+			s.PartitionStates = append(s.PartitionStates, kmsg.UpdateMetadataRequestTopicPartition{Topic: t.name, Partition: int32(i),
+				ControllerEpoch: m.epoch, Leader: leaderDuringDelete, LeaderEpoch: epochDuringDelete, ZKVersion: -1,
+				Replicas: t.parts[i].assignment.Replicas})
 		}
-		effects = append(effects, m.push(id, m.updateMetadata(states)))
+		states = append(states, s)
+	}
+	ids := slices.Sorted(maps.Keys(m.brokers))
+	live := m.liveBrokers(ids)
+	effects := make([]Effect, 0, len(ids))
+	for _, id := range ids {
+		effects = append(effects, m.push(id, m.updateMetadata(live, states)))
 	}
 	return effects
 }
@@ -182,7 +242,8 @@ type stopRequests struct {
 	by map[int32]*kmsg.StopReplicaRequest
 }
 
-func (s *stopRequests) add(broker int32, k tp, leaderEpoch int32) {
+// add asks a broker to stop a replica and, with remove, to delete it.
+func (s *stopRequests) add(broker int32, k tp, leaderEpoch int32, remove bool) {
 	req := s.by[broker]
 	if req == nil {
 		req = &kmsg.StopReplicaRequest{Version: stopReplicaVersion, ControllerID: s.m.rules.BrokerID, ControllerEpoch: s.m.epoch}
@@ -192,7 +253,7 @@ func (s *stopRequests) add(broker int32, k tp, leaderEpoch int32) {
 		req.Topics = append(req.Topics, kmsg.StopReplicaRequestTopic{Topic: k.topic})
 	}
 	t := &req.Topics[len(req.Topics)-1]
-	t.PartitionStates = append(t.PartitionStates, kmsg.StopReplicaRequestTopicPartitionState{Partition: k.partition, LeaderEpoch: leaderEpoch, Delete: true})
+	t.PartitionStates = append(t.PartitionStates, kmsg.StopReplicaRequestTopicPartitionState{Partition: k.partition, LeaderEpoch: leaderEpoch, Delete: remove})
 }
 
 func (s *stopRequests) pushes() []Effect {

@@ -35,6 +35,9 @@ func (m *Machine) alterReassignments(c *AlterReassignments) []Effect {
 		if *slot = m.checkMove(p, in.Replicas, c.SameFactor); *slot != nil {
 			continue
 		}
+		if p.reassigning() && !p.back && slices.Equal(in.Replicas, p.target()) {
+			continue // it is on its way there
+		}
 		if p.reassigning() {
 			p.back, p.next, p.slots = true, slices.Clone(in.Replicas), append(p.slots, slot)
 			m.dirty[k] = struct{}{}
@@ -157,7 +160,7 @@ func (m *Machine) finish(topics map[string]bool) []Effect {
 			slots = append(slots, p.slots...)
 			for _, id := range p.assignment.Replicas {
 				if !slices.Contains(as[i].Replicas, id) && m.alive(id) {
-					stops.add(id, tp{t.name, int32(i)}, p.state.LeaderEpoch)
+					stops.add(id, tp{t.name, int32(i)}, p.state.LeaderEpoch, true)
 				}
 			}
 		}

@@ -22,6 +22,9 @@ func ordered[V any](of map[tp]V) []tp {
 // settle decides what the marked partitions need. Writes come first; when they are done it is called again, finds nothing
 // more to write, and tells the brokers.
 func (m *Machine) settle() []Effect {
+	if w := m.writeIDs(); w != nil {
+		return w
+	}
 	deleting := map[string]*topic{}
 	var states WriteStates
 	finished := map[string]bool{} // topics with a reassignment that is complete
@@ -66,14 +69,17 @@ func (m *Machine) settle() []Effect {
 func (m *Machine) decide(k tp, p *partition) (election.PartitionState, bool) {
 	alive := m.usable(p)
 	if p.state == nil {
-		first, ok := firstState(p.assignment, alive)
+		first, ok := firstState(p.assignment, m.staying(p))
+		if !ok {
+			first, ok = firstState(p.assignment, alive)
+		}
 		first.LeaderEpoch = m.epochs[k]
 		return first, ok
 	}
 	unclean := m.rules.Unclean(k.topic)
 	next, changed := repaired(*p.state, p.assignment, alive, unclean)
 	if len(m.stopping) > 0 && len(p.assignment.Replicas) > 1 {
-		if s, ok := relieved(next, p.assignment, alive, func(id int32) bool { return m.stopping[id] }); ok {
+		if s, ok := relieved(next, p.assignment, alive, func(id int32) bool { return m.stopping[id] != nil }); ok {
 			next, changed = s, true
 		}
 	}

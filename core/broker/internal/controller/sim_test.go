@@ -32,7 +32,7 @@ type sim struct {
 	member  election.Coordination
 	rules   Rules
 	term    election.Term
-	session *session
+	session *Session
 	brokers map[int32]*fakeBroker
 	crashAt int // writes until the controller dies; 0: it doesn't
 	after   bool
@@ -81,19 +81,18 @@ func (s *sim) takeOver() {
 	var err error
 	s.term, err = s.member.Election().Campaign(ctx, s.rules.BrokerID)
 	require.NoError(s.t, err)
-	c := New(Options{Rules: s.rules, Election: s.member.Election(), Membership: s.member.Membership(), Metadata: s.member.Metadata(), Pusher: s})
-	s.session = &session{c: c, machine: NewMachine(s.rules), term: s.term}
-	brokers, err := s.member.Membership().Brokers(ctx)
-	require.NoError(s.t, err)
-	topics, err := s.member.Metadata().Topics(ctx)
-	require.NoError(s.t, err)
-	s.run(Loaded{Epoch: s.term.Epoch(), Brokers: brokers, Topics: topics})
+	s.session = NewSession(Options{Rules: s.rules, Election: s.member.Election(), Membership: s.member.Membership(), Metadata: s.member.Metadata(), Pusher: s}, s.term)
+	s.survives(s.session.Begin(ctx))
 }
 
 // run gives an event to the controller. When that dies on the way another takes over, and run returns false.
 func (s *sim) run(ev Event) bool {
 	s.t.Helper()
-	err := s.session.run(context.Background(), ev)
+	return s.survives(s.session.Handle(context.Background(), ev))
+}
+
+func (s *sim) survives(err error) bool {
+	s.t.Helper()
 	if errors.Is(err, errCrash) {
 		s.takeOver()
 		return false
@@ -194,9 +193,10 @@ func (s *sim) check() {
 	s.t.Helper()
 	topics := s.topics()
 	for _, t := range topics {
+		require.NotZero(s.t, t.ID, "%s has no id", t.Name)
 		if t.Deleting {
 			waits := slices.ContainsFunc(t.Partitions, func(p election.Partition) bool {
-				return slices.ContainsFunc(p.Replicas, func(id int32) bool { return s.brokers[id] == nil })
+				return slices.ContainsFunc(p.Replicas, func(id int32) bool { return !s.well(id) })
 			})
 			require.True(s.t, waits, "%s: its deletion waits for nobody", t.Name)
 			continue
@@ -210,6 +210,9 @@ func (s *sim) check() {
 	}
 }
 
+// well says whether a broker is alive, and its log directory can be used.
+func (s *sim) well(id int32) bool { return s.brokers[id] != nil && !s.brokers[id].failed }
+
 func (s *sim) checkPartition(t *election.Topic, i int, p *election.Partition) {
 	s.t.Helper()
 	what := fmt.Sprintf("%s-%d: %+v", t.Name, i, p)
@@ -222,7 +225,7 @@ func (s *sim) checkPartition(t *election.Topic, i int, p *election.Partition) {
 	require.NotEmpty(s.t, st.ISR, what)
 	require.False(s.t, repeats(st.ISR), what)
 	require.True(s.t, subset(st.ISR, p.Replicas), "in sync but no replica: %s", what)
-	living := keep(st.ISR, func(id int32) bool { return s.brokers[id] != nil })
+	living := keep(st.ISR, s.well)
 	if len(living) > 0 {
 		require.Contains(s.t, living, st.Leader, "somebody in sync lives and does not lead: %s", what)
 		require.Equal(s.t, living, st.ISR, "in sync and dead: %s", what)
@@ -256,10 +259,12 @@ type fakeBroker struct {
 	replicas     map[tp]kmsg.LeaderAndISRRequestTopicPartition
 	epoch        int32
 	failed       bool // its log directory
+	stopping     bool
+	stopped      map[tp]bool // replicas that were told to stop
 }
 
 func newFakeBroker(s *sim, id int32, r election.Registration) *fakeBroker {
-	return &fakeBroker{s: s, registration: r, cache: metadata.NewCache(r.Epoch), replicas: map[tp]kmsg.LeaderAndISRRequestTopicPartition{}}
+	return &fakeBroker{s: s, registration: r, cache: metadata.NewCache(r.Epoch), replicas: map[tp]kmsg.LeaderAndISRRequestTopicPartition{}, stopped: map[tp]bool{}}
 }
 
 func (b *fakeBroker) take(req kmsg.Request) kmsg.Response {
@@ -285,6 +290,7 @@ func (b *fakeBroker) take(req kmsg.Request) kmsg.Response {
 						require.True(b.s.t, alive, "%v's leader %d is not in the cache yet", k, p.Leader)
 					}
 					b.replicas[k] = p
+					delete(b.stopped, k)
 				}
 				out.Partitions = append(out.Partitions, result)
 			}
@@ -295,12 +301,14 @@ func (b *fakeBroker) take(req kmsg.Request) kmsg.Response {
 		resp := req.ResponseKind().(*kmsg.StopReplicaResponse)
 		for _, t := range req.Topics {
 			for _, p := range t.PartitionStates {
-				require.True(b.s.t, p.Delete)
+				k := tp{t.Topic, p.Partition}
+				require.True(b.s.t, p.Delete || b.stopping, "%v: only who is about to stop is told to stop a replica", k)
 				result := kmsg.StopReplicaResponsePartition{Topic: t.Topic, Partition: p.Partition}
 				if b.failed {
 					result.ErrorCode = 56
 				} else {
-					delete(b.replicas, tp{t.Topic, p.Partition})
+					delete(b.replicas, k)
+					b.stopped[k] = !p.Delete
 				}
 				resp.Partitions = append(resp.Partitions, result)
 			}
@@ -338,7 +346,11 @@ func (b *fakeBroker) check(id int32, topics map[string]election.Topic) {
 			require.Equal(t, p.State.PartitionEpoch, got.PartitionEpoch)
 			require.Equal(t, p.Replicas, got.Replicas)
 			require.Equal(t, p.State.ISR, got.ISR)
-			if slices.Contains(p.Replicas, id) && !b.failed {
+			require.Equal(t, len(keep(p.Replicas, func(id int32) bool { return !b.s.well(id) })), len(got.Offline), "broker %d, %s-%d: %v", id, name, i, got.Offline)
+			if k := (tp{name, int32(i)}); b.stopped[k] {
+				require.NotEqual(t, id, p.State.Leader)
+				require.True(t, !slices.Contains(p.State.ISR, id) || p.State.Leader == election.NoBroker, "stopped, and in sync: %v", k)
+			} else if slices.Contains(p.Replicas, id) && !b.failed {
 				have, ok := b.replicas[tp{name, int32(i)}]
 				require.True(t, ok, "broker %d has no replica of %s-%d", id, name, i)
 				require.Equal(t, p.State.Leader, have.Leader)
@@ -347,6 +359,9 @@ func (b *fakeBroker) check(id int32, topics map[string]election.Topic) {
 		}
 	}
 	for k := range b.replicas {
+		if b.failed {
+			break // what can't be deleted stays
+		}
 		topic, ok := topics[k.topic]
 		require.True(t, ok && slices.Contains(topic.Partitions[k.partition].Replicas, id), "broker %d has a replica of %v left over", id, k)
 	}

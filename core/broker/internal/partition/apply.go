@@ -148,11 +148,12 @@ func (m *Manager) applyOne(pp *pushed, controllerEpoch int32) error {
 	if !slices.Contains(s.Replicas, m.o.BrokerID) {
 		return ErrUnknownPartition
 	}
-	if _, epoch := p.Leader(); s.LeaderEpoch <= epoch {
-		return errStale
-	}
+	// First: a controller that heard of a failed log dir asks, with what is known already, which replicas that concerns.
 	if _, err := p.serving(-1); err != nil {
 		return err
+	}
+	if _, epoch := p.Leader(); s.LeaderEpoch <= epoch {
+		return errStale
 	}
 	leads, err := p.apply(Assignment{
 		Leader:          s.Leader,
