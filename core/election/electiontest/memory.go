@@ -480,7 +480,7 @@ func (s memoryMetadata) SetAssignments(ctx context.Context, epoch int32, assignm
 	return s.write(ctx, "SetAssignments", epoch, len(assignments), func(m *Memory, i int) error {
 		in := &assignments[i]
 		t, ok := m.topics[in.Topic]
-		if !ok || t.ID != in.ID {
+		if !ok || t.ID != (election.TopicID{}) && t.ID != in.ID {
 			return election.ErrUnknownTopic
 		}
 		if len(in.Partitions) < len(t.Partitions) {
@@ -491,7 +491,7 @@ func (s memoryMetadata) SetAssignments(ctx context.Context, epoch int32, assignm
 		for n := range parts {
 			parts[n].Assignment = cloneAssignment(in.Partitions[n])
 		}
-		t.Partitions = parts
+		t.ID, t.Partitions = in.ID, parts
 		m.topics[in.Topic] = t
 		m.tellTopic(in.Topic)
 		return nil

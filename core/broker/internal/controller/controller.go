@@ -31,6 +31,7 @@ type Options struct {
 	Election   election.Election
 	Membership election.Membership
 	Metadata   election.Metadata
+	Requests   election.Requests
 	Pusher     Pusher
 	Logger     *slog.Logger
 }
@@ -229,7 +230,7 @@ func (c *Controller) serve(ctx context.Context, term election.Term) error {
 	topicChanges := func(ctx context.Context) (election.Watch, error) {
 		return c.o.Metadata.Watch(ctx, election.TopicChanged)
 	}
-	for _, begin := range []func(context.Context) (election.Watch, error){c.o.Membership.Watch, topicChanges} {
+	for _, begin := range []func(context.Context) (election.Watch, error){c.o.Membership.Watch, topicChanges, c.o.Requests.Watch} {
 		w, err := begin(ctx)
 		if err != nil {
 			return err

@@ -66,7 +66,7 @@ func newBroker(t *testing.T, mem *electiontest.Memory, id int32) *broker {
 		Rules: Rules{BrokerID: id, InterBroker: "PLAINTEXT", Partitions: 1, ReplicationFactor: 1, DeleteTopics: true,
 			Unclean: func(string) bool { return false }, CheckConfig: func(map[string]string) error { return nil }, Draw: func(int) int { return 0 },
 			NewID: func() election.TopicID { return election.TopicID{byte(id), byte(ids.Add(1))} }},
-		Election: b.member.Election(), Membership: b.member.Membership(), Metadata: b.member.Metadata(),
+		Election: b.member.Election(), Membership: b.member.Membership(), Metadata: b.member.Metadata(), Requests: b.member.Requests(),
 		Pusher: single{id, b.cache},
 	})
 	require.NoError(t, b.Start(t.Context()))

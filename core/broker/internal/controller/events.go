@@ -163,6 +163,7 @@ type (
 		WriteRemovals
 		errs []error
 	}
+	marksTakenBack struct{}
 )
 
 func (Loaded) event()              {}
@@ -185,6 +186,7 @@ func (assignmentsWritten) event()  {}
 func (statesWritten) event()       {}
 func (marksWritten) event()        {}
 func (removalsWritten) event()     {}
+func (marksTakenBack) event()      {}
 
 // Effect is something to do.
 type Effect interface{ effect() }
@@ -222,6 +224,9 @@ type WriteMarks struct {
 // WriteRemovals removes topics from the metadata.
 type WriteRemovals struct{ Topics []string }
 
+// TakeMarksBack takes marks for deletion away that somebody else has set in the metadata though deletion is disabled.
+type TakeMarksBack struct{ Topics []string }
+
 // Reread reads topics from the metadata; TopicsChanged answers it.
 type Reread struct{ Topics []string }
 
@@ -237,5 +242,6 @@ func (WriteAssignments) effect() {}
 func (WriteStates) effect()      {}
 func (WriteMarks) effect()       {}
 func (WriteRemovals) effect()    {}
+func (TakeMarksBack) effect()    {}
 func (Reread) effect()           {}
 func (Push) effect()             {}

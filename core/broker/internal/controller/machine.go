@@ -88,6 +88,7 @@ type Machine struct {
 	changed  map[tp]news       // to be told
 	fresh    map[int32]bool    // brokers that were told nothing yet
 	nameless map[string]bool   // topics whose id the metadata doesn't have
+	unwanted map[string]bool   // topics that are marked for deletion though that is disabled
 	untold   bool              // the list of living brokers changed
 	writing  int               // writes whose answers are still to come
 	epochs   map[tp]int32      // leader epochs to begin with, of partitions that were adopted
@@ -179,6 +180,8 @@ func (m *Machine) react(ev Event) (effects []Effect) {
 	case marksWritten:
 		m.writing--
 		m.marksWritten(ev)
+	case marksTakenBack:
+		m.writing--
 	case removalsWritten:
 		m.writing--
 		effects = m.removalsWritten(ev)
@@ -194,7 +197,8 @@ func (m *Machine) load(ev Loaded) {
 	m.brokers, m.stopping = map[int32]election.Broker{}, map[int32]map[tp]struct{}{}
 	m.topics, m.ids, m.unified = map[string]*topic{}, map[election.TopicID]*topic{}, map[string]string{}
 	m.dirty, m.bump, m.changed = map[tp]struct{}{}, map[tp]struct{}{}, map[tp]news{}
-	m.fresh, m.nameless, m.untold, m.writing, m.later = map[int32]bool{}, map[string]bool{}, true, 0, nil
+	m.fresh, m.nameless, m.unwanted = map[int32]bool{}, map[string]bool{}, map[string]bool{}
+	m.untold, m.writing, m.later = true, 0, nil
 	for _, b := range ev.Brokers {
 		m.brokers[b.ID] = b
 		m.fresh[b.ID] = true
@@ -211,7 +215,11 @@ func (m *Machine) adopt(in *election.Topic) *topic {
 		t = &topic{name: in.Name, id: id, asked: map[replica]struct{}{}, gone: map[replica]struct{}{}}
 		m.topics[in.Name], m.ids[id], m.unified[unified(in.Name)] = t, t, in.Name
 	}
-	t.deleting = t.deleting || in.Deleting
+	if in.Deleting && !m.rules.DeleteTopics {
+		m.unwanted[in.Name] = true
+	} else {
+		t.deleting = t.deleting || in.Deleting
+	}
 	t.parts = slices.Grow(t.parts, len(in.Partitions))
 	for i := range in.Partitions {
 		if i == len(t.parts) {

@@ -13,11 +13,12 @@ type Session struct {
 	o       Options
 	machine *Machine
 	term    election.Term
+	moving  map[tp]election.Request // moves that were asked for through the coordination, and go on
 }
 
 // NewSession makes a session of a term. Its Rebalance is not looked at: events come from the caller.
 func NewSession(o Options, term election.Term) *Session {
-	return &Session{o: o, machine: NewMachine(o.Rules), term: term}
+	return &Session{o: o, machine: NewMachine(o.Rules), term: term, moving: map[tp]election.Request{}}
 }
 
 // Begin takes over: it reads everything, and decides what is due. Errors as Handle's.
@@ -30,7 +31,10 @@ func (s *Session) Begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.Handle(ctx, Loaded{Epoch: s.term.Epoch(), Brokers: brokers, Topics: topics})
+	if err := s.Handle(ctx, Loaded{Epoch: s.term.Epoch(), Brokers: brokers, Topics: topics}); err != nil {
+		return err
+	}
+	return s.asked(ctx)
 }
 
 // deal handles an event, or what is read because of it.
@@ -44,13 +48,15 @@ func (s *Session) deal(ctx context.Context, ev Event) error {
 // Changed reads what watches reported as changed, and handles it. Errors as Handle's.
 func (s *Session) Changed(ctx context.Context, changes []election.Change) error {
 	var topics []string
-	var members, everything bool
+	var members, requests, everything bool
 	for _, ch := range changes {
 		switch ch.Kind {
 		case election.BrokersChanged:
 			members = true
 		case election.TopicChanged:
 			topics = append(topics, ch.Topic)
+		case election.RequestsChanged:
+			requests = true
 		case election.EverythingChanged:
 			everything = true
 		}
@@ -69,10 +75,16 @@ func (s *Session) Changed(ctx context.Context, changes []election.Change) error 
 		if err != nil {
 			return err
 		}
-		return s.Handle(ctx, TopicsChanged{s.machine.names(all), all})
+		if err := s.Handle(ctx, TopicsChanged{s.machine.names(all), all}); err != nil {
+			return err
+		}
+	} else if len(topics) > 0 {
+		if err := s.reread(ctx, topics); err != nil {
+			return err
+		}
 	}
-	if len(topics) > 0 {
-		return s.reread(ctx, topics)
+	if requests || everything {
+		return s.asked(ctx)
 	}
 	return nil
 }
@@ -103,7 +115,7 @@ func (s *Session) Handle(ctx context.Context, ev Event) error {
 	if stop, ok := ev.(*ControlledShutdown); ok && stop.Err == nil {
 		stop.Remaining = s.machine.remaining(stop.Broker)
 	}
-	return nil
+	return s.arrived(ctx)
 }
 
 func (s *Session) handle(ctx context.Context, ev Event) error {
@@ -144,6 +156,9 @@ func (s *Session) execute(ctx context.Context, e Effect) (Event, error) {
 	case WriteRemovals:
 		errs, err := md.RemoveTopics(ctx, epoch, e.Topics)
 		return removalsWritten{e, errs}, err
+	case TakeMarksBack:
+		_, err := s.o.Requests.Unmark(ctx, epoch, e.Topics)
+		return marksTakenBack{}, err
 	case Reread:
 		return s.read(ctx, e.Topics)
 	case Push:

@@ -25,6 +25,11 @@ func (m *Machine) settle() []Effect {
 	if w := m.writeIDs(); w != nil {
 		return w
 	}
+	if len(m.unwanted) > 0 {
+		w := TakeMarksBack{Topics: slices.Sorted(maps.Keys(m.unwanted))}
+		clear(m.unwanted)
+		return []Effect{w}
+	}
 	deleting := map[string]*topic{}
 	var states WriteStates
 	finished := map[string]bool{} // topics with a reassignment that is complete

@@ -81,7 +81,8 @@ func (s *sim) takeOver() {
 	var err error
 	s.term, err = s.member.Election().Campaign(ctx, s.rules.BrokerID)
 	require.NoError(s.t, err)
-	s.session = NewSession(Options{Rules: s.rules, Election: s.member.Election(), Membership: s.member.Membership(), Metadata: s.member.Metadata(), Pusher: s}, s.term)
+	s.session = NewSession(Options{Rules: s.rules, Election: s.member.Election(), Membership: s.member.Membership(), Metadata: s.member.Metadata(),
+		Requests: s.member.Requests(), Pusher: s}, s.term)
 	s.survives(s.session.Begin(ctx))
 }
 
