@@ -88,7 +88,9 @@ func relieved(s election.PartitionState, a election.Assignment, alive live, stop
 	next := s
 	next.ISR = keep(s.ISR, func(id int32) bool { return !stopping(id) })
 	if len(next.ISR) == 0 {
-		return s, false
+		// All are about to stop: it stays with the leader, to the end.
+		next.ISR = keep(s.ISR, func(id int32) bool { return id == s.Leader })
+		return next, len(next.ISR) > 0 && len(next.ISR) != len(s.ISR)
 	}
 	if stopping(s.Leader) {
 		leader, ok := firstOf(a.Replicas, func(id int32) bool { return alive(id) && slices.Contains(next.ISR, id) })

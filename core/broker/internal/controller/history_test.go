@@ -130,7 +130,7 @@ func TestHistories(t *testing.T) {
 							continue
 						}
 						first := p.Replicas[0]
-						if b := s.brokers[first]; b != nil && !b.stopping && slices.Contains(p.State.ISR, first) {
+						if s.well(first) && !s.brokers[first].stopping && slices.Contains(p.State.ISR, first) {
 							require.Equal(t, first, p.State.Leader, "%s-%d is not led by whom it prefers", name, i)
 						}
 					}

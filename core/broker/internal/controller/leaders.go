@@ -96,7 +96,7 @@ func (m *Machine) controlledShutdown(c *ControlledShutdown) []Effect {
 func (m *Machine) remaining(broker int32) []PartitionID {
 	led := map[tp]struct{}{}
 	for k, p := range m.partitions() {
-		if p.state != nil && p.state.Leader == broker && len(p.assignment.Replicas) > 1 {
+		if p.state != nil && p.state.Leader == broker && len(p.assignment.Replicas) > 1 && !m.topics[k.topic].deleting {
 			led[k] = struct{}{}
 		}
 	}
