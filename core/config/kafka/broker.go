@@ -48,8 +48,8 @@ type BrokerConfig struct {
 	NumPartitions            int32 `kafka:"num.partitions"`
 	DefaultReplicationFactor int32 `kafka:"default.replication.factor"`
 
-	AutoLeaderRebalance         bool          `kafka:"auto.leader.rebalance.enable"`
-	LeaderImbalanceCheck        time.Duration `kafka:"leader.imbalance.check.interval.seconds"`
+	AutoLeaderRebalance       bool          `kafka:"auto.leader.rebalance.enable"`
+	LeaderImbalanceCheck      time.Duration `kafka:"leader.imbalance.check.interval.seconds"`
 	LeaderImbalancePercentage int32         `kafka:"leader.imbalance.per.broker.percentage"`
 
 	NumRecoveryThreadsPerDataDir           int32         `kafka:"num.recovery.threads.per.data.dir"`
