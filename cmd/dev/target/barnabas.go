@@ -17,10 +17,11 @@ import (
 
 // Options are what differs between brokers that StartBarnabas starts.
 type Options struct {
-	Dir        string            // a folder that exists; the configuration goes into it, and the data into Dir/data
+	Dir        string            // a folder, made when missing; the configuration goes into it, and the data into Dir/data
 	Addr       string            // host:port of the listener; "" is a free port of 127.0.0.1
 	Storage    string            // "" is the broker's default
 	Properties map[string]string // over those that every broker is started with; listeners and log.dirs too
+	Sections   string            // further lines of the configuration, beside broker and storage
 }
 
 // StartBarnabas runs the binary's serve command and returns once the broker answers. It may be called again with the same
@@ -42,6 +43,9 @@ func StartBarnabas(ctx context.Context, bin string, o Options) (*peers.Peer, err
 
 // BarnabasCommand is the command that StartBarnabas runs, with its configuration written, for those who want to see it fail.
 func BarnabasCommand(bin string, o Options) (*exec.Cmd, error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
 	conf := filepath.Join(o.Dir, "barnabas.yaml")
 	if err := os.WriteFile(conf, []byte(o.yaml()), 0o644); err != nil {
 		return nil, err
@@ -71,5 +75,6 @@ func (o Options) yaml() string {
 	if o.Storage != "" {
 		fmt.Fprintf(&y, "storage: %s\n", o.Storage)
 	}
+	y.WriteString(o.Sections)
 	return y.String()
 }

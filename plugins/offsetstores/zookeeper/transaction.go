@@ -22,8 +22,8 @@ type transaction struct {
 	emptied []string // nodes that may have no children any more
 }
 
-// opSize is what an operation takes beside its path and data, at most.
-const opSize = 100
+// opSize is what an operation takes beside its path and data, at most: headers, lengths, access control.
+const opSize = 50
 
 func (sh *shard) begin(chroot string) *transaction {
 	return &transaction{sh: sh, chroot: chroot, changed: map[string]bool{}, pending: map[int64]map[offsets.Key]pendingEntry{}}

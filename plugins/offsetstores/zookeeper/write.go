@@ -146,9 +146,12 @@ func isTree(err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNotEmpty)
 }
 
+// fenceSize is what the fence's operation and the header take, at most.
+const fenceSize = 300
+
 // compile makes a transaction of the first batches, as many as fit; the first alone may be too large.
 func (s *Store) compile(sh *shard, batch []*write) (t *transaction, n int, err error) {
-	limit := int(s.options.MaxBatch) - 2*opSize - len(s.chroot)
+	limit := int(s.options.MaxBatch) - fenceSize - len(s.chroot)
 	t = sh.begin(s.chroot)
 	for ; n < len(batch); n++ {
 		w := batch[n]

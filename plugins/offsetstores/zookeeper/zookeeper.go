@@ -241,12 +241,16 @@ const retryPause = 100 * time.Millisecond
 func retry[T any](ctx context.Context, s *Store, do func(*zk.Conn) (T, error)) (T, error) {
 	for {
 		value, err := once(ctx, s, do)
-		if err == nil || !lost(err) {
-			return value, err
+		if err != nil && lost(err) {
+			if wait(ctx, s) == nil {
+				continue
+			}
+			return value, fmt.Errorf("%w: %w", offsets.ErrUnavailable, errors.Join(ctx.Err(), err))
 		}
-		if wait(ctx, s) != nil {
-			return value, fmt.Errorf("%w: %w: %w", offsets.ErrUnavailable, ctx.Err(), err)
+		if err != nil && ctx.Err() != nil {
+			return value, fmt.Errorf("%w: %w", offsets.ErrUnavailable, err)
 		}
+		return value, err
 	}
 }
 

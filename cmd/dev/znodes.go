@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
+	"github.com/barnabas-mq/barnabas/cmd/dev/target"
+	"github.com/barnabas-mq/barnabas/cmd/dev/znodes"
+)
+
+// znodesGolden is the file with what Apache Kafka wrote.
+func (d *dev) znodesGolden() string {
+	return d.env.Path("cmd", "dev", "znodes", "testdata", "kafka-3.9.json")
+}
+
+func (d *dev) znodesCommand() *cobra.Command {
+	var record bool
+	c := &cobra.Command{
+		Use:   "znodes",
+		Short: "Hold what a cluster writes into ZooKeeper against what Apache Kafka " + peers.Kafka39Version + " writes",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if record {
+				return d.recordZnodes(c.Context())
+			}
+			return d.znodes(c.Context())
+		},
+	}
+	c.Flags().BoolVar(&record, "record", false, "play the script on Apache Kafka, and keep what it writes")
+	return c
+}
+
+// playZnodes plays the script on a fresh cluster.
+func (d *dev) playZnodes(ctx context.Context, what, of string) (znodes.Recording, error) {
+	c, err := d.targets.OpenCluster(ctx, target.ClusterOptions{What: what, Brokers: 3, Properties: map[string]string{"auto.leader.rebalance.enable": "false"}})
+	if err != nil {
+		return znodes.Recording{}, err
+	}
+	defer c.Close()
+	r, err := znodes.Play(ctx, c, of, d.env.Say)
+	if err != nil {
+		d.env.Print("the brokers' output ends:\n" + c.Output() + "\n")
+		return r, err
+	}
+	return r, c.Stop()
+}
+
+func (d *dev) recordZnodes(ctx context.Context) error {
+	r, err := d.playZnodes(ctx, target.Kafka39, "kafka "+peers.Kafka39Version)
+	if err != nil {
+		return err
+	}
+	return r.Save(d.znodesGolden())
+}
+
+func (d *dev) znodes(ctx context.Context) error {
+	want, err := znodes.Load(d.znodesGolden())
+	if err != nil {
+		return err
+	}
+	got, err := d.playZnodes(ctx, target.Barnabas, "barnabas")
+	if err != nil {
+		return err
+	}
+	if diffs := znodes.Compare(want, got); len(diffs) > 0 {
+		return fmt.Errorf("%d differences from %s:\n%s", len(diffs), want.Of, strings.Join(diffs, "\n"))
+	}
+	d.env.Say("the nodes are those of %s, after each of %d steps", want.Of, len(want.Steps))
+	return nil
+}
