@@ -17,6 +17,7 @@ import (
 	"github.com/barnabas-mq/barnabas/plugins/gateway"
 	"github.com/barnabas-mq/barnabas/plugins/offsetstores/memory"
 	"github.com/barnabas-mq/barnabas/plugins/offsetstores/topic"
+	zookeeperoffsets "github.com/barnabas-mq/barnabas/plugins/offsetstores/zookeeper"
 	"github.com/barnabas-mq/barnabas/plugins/partitioners/crc32"
 	"github.com/barnabas-mq/barnabas/plugins/partitioners/fnv1a"
 	"github.com/barnabas-mq/barnabas/plugins/partitioners/murmur2"
@@ -65,7 +66,7 @@ func newComponents() (components, error) {
 	c.inProcess, errs[4] = plugin.NewRegistry("compression", codecs...)
 	c.compression, errs[5] = plugin.NewRegistry("compression", append(codecs, pluginremote.NewCompressionFactory(c.inProcess))...)
 	c.offsets, errs[6] = plugin.NewRegistry("offsets",
-		topic.NewFactory(), memory.NewFactory(), pluginremote.NewOffsetsFactory())
+		topic.NewFactory(), zookeeperoffsets.NewFactory(), memory.NewFactory(), pluginremote.NewOffsetsFactory())
 	c.gateway = gateway.NewFactory()
 	return c, errors.Join(errs[:]...)
 }

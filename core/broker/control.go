@@ -68,6 +68,7 @@ func (c *control) UpdateMetadata(req *kmsg.UpdateMetadataRequest) *kmsg.UpdateMe
 			c.b.groups.TopicDeleted(name)
 		}
 	}
+	c.b.coordinateGroups()
 	return resp
 }
 

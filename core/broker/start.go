@@ -242,10 +242,6 @@ func (b *Broker) startGroups(ctx context.Context) (err error) {
 	})
 	b.onStop("stop the group coordinator", b.groups.Stop)
 	b.groups.Start()
-	if b.groups.Topic() == "" {
-		// Without an internal topic nobody's leadership says who coordinates: a broker alone does.
-		b.groups.Lead(0, 0)
-	}
 	return nil
 }
 
@@ -284,7 +280,8 @@ func (b *Broker) verifyProducer(id int64, epoch int16, to partition.ID) error {
 // taken for deleted.
 func (b *Broker) leaderOf(id partition.ID) (leader int32, exists bool) {
 	if b.groups.Topic() == "" && id.Topic == b.groups.TransactionTopic() {
-		return b.id, true // groups without a topic are coordinated here
+		leader, _ = b.cache.Snapshot().Controller() // see coordinateGroups
+		return leader, true
 	}
 	serving := b.serving.Load()
 	if t, ok := b.cache.Snapshot().Topic(id.Topic); ok {

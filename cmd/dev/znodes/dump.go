@@ -117,6 +117,9 @@ func canonical(path string, data []byte, names Names) string {
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &value) != nil {
 		return names.in(string(data))
 	}
+	if path == "/latest_producer_id_block" { // whoever asks first, as often as it does, has one
+		value = anyBlock(value)
+	}
 	value = rename(path, "", value, names)
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -125,6 +128,23 @@ func canonical(path string, data []byte, names Names) string {
 		return string(data)
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// anyBlock replaces the thousands of a block's ends, and the broker that has it.
+func anyBlock(value any) any {
+	v, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	for k, end := range map[string]string{"block_start": "000", "block_end": "999"} {
+		if text, ok := v[k].(string); ok && strings.HasSuffix("000"+text, end) {
+			v[k] = "<n" + end + ">"
+		}
+	}
+	if _, ok := v["broker"].(float64); ok {
+		v["broker"] = "<any>"
+	}
+	return v
 }
 
 // rename replaces times by their name, wherever they are, and other values by theirs.

@@ -11,13 +11,14 @@ import (
 
 func TestTreeNamesWhatDiffersFromRunToRun(t *testing.T) {
 	raw := map[string]rawNode{
-		"/cluster/id":         {data: []byte(`{"version":"1","id":"AAAAAAAAAAAAAAAAAAAAAA"}`)},
-		"/brokers/topics/t":   {data: []byte(`{"version":3,"topic_id":"BBBBBBBBBBBBBBBBBBBBBB","partitions":{"0":[1]}}`)},
-		"/brokers/ids/1":      {data: []byte(`{"port":19092,"host":"h","timestamp":"1700000000000","endpoints":["PLAINTEXT://h:19092"],"jmx_port":-1}`), ephemeral: true},
-		"/x/partitions/state": {data: []byte(`{"leader":19092}`), version: 4},
-		"/controller_epoch":   {data: []byte("3"), version: 2, acl: zk.DigestACL(zk.PermAll, "u", "p")},
-		"/empty":              {data: []byte{}},
-		"/null":               {},
+		"/latest_producer_id_block": {data: []byte(`{"version":1,"broker":2,"block_start":"0","block_end":"1999"}`)},
+		"/cluster/id":               {data: []byte(`{"version":"1","id":"AAAAAAAAAAAAAAAAAAAAAA"}`)},
+		"/brokers/topics/t":         {data: []byte(`{"version":3,"topic_id":"BBBBBBBBBBBBBBBBBBBBBB","partitions":{"0":[1]}}`)},
+		"/brokers/ids/1":            {data: []byte(`{"port":19092,"host":"h","timestamp":"1700000000000","endpoints":["PLAINTEXT://h:19092"],"jmx_port":-1}`), ephemeral: true},
+		"/x/partitions/state":       {data: []byte(`{"leader":19092}`), version: 4},
+		"/controller_epoch":         {data: []byte("3"), version: 2, acl: zk.DigestACL(zk.PermAll, "u", "p")},
+		"/empty":                    {data: []byte{}},
+		"/null":                     {},
 	}
 	for path, n := range raw {
 		if n.acl == nil {
@@ -30,6 +31,7 @@ func TestTreeNamesWhatDiffersFromRunToRun(t *testing.T) {
 	require.Equal(t, Node{Data: `{"partitions":{"0":[1]},"topic_id":"<id of t>","version":3}`}, got["/brokers/topics/t"])
 	require.JSONEq(t, `{"endpoints":["PLAINTEXT://h:<port of 1>"],"host":"h","jmx_port":-1,"port":"<port of 1>","timestamp":"<time>"}`, got["/brokers/ids/1"].Data)
 	require.True(t, got["/brokers/ids/1"].Ephemeral)
+	require.Equal(t, `{"block_end":"<n999>","block_start":"<n000>","broker":"<any>","version":1}`, got["/latest_producer_id_block"].Data)
 	require.Equal(t, Node{Data: `{"leader":19092}`, Version: 4}, got["/x/partitions/state"])
 	require.NotEmpty(t, got["/controller_epoch"].ACL)
 	require.Equal(t, Node{Null: true}, got["/null"])

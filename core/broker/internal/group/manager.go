@@ -233,8 +233,12 @@ func (m *Manager) load(s *shard) {
 			m.log.Log(s.ctx, levelOf(len(r.groups)), "loaded groups", "shard", s.id, "epoch", s.epoch, "groups", len(r.groups), "took", time.Since(began).Round(time.Millisecond))
 			return
 		}
-		if s.ctx.Err() != nil || errors.Is(err, offsets.ErrNotOwner) || errors.Is(err, offsets.ErrClosed) {
-			return // others lead it now
+		if s.ctx.Err() != nil || errors.Is(err, offsets.ErrClosed) {
+			return
+		}
+		if errors.Is(err, offsets.ErrNotOwner) {
+			m.log.Warn("can't load groups: another broker has them", "shard", s.id, "epoch", s.epoch, "err", err)
+			return
 		}
 		m.log.Error("can't load groups, will try again", "shard", s.id, "epoch", s.epoch, "in", wait, "err", err)
 		select {
