@@ -22,6 +22,9 @@ import (
 //   - Partitions are read in order: the first that has anything gives at least one whole batch, whatever the limits say; the
 //     limits hold for the rest (KIP-74). Up to version 2 they hold for all, and cut a message off if need be.
 //   - Consumers see what is below the high watermark, with isolation 1 what is below the last stable offset; followers see all.
+//   - With replica.selector.class set to Kafka's RackAwareReplicaSelector, a leader sends consumers that say their rack to the
+//     in-sync follower there, if it has none itself, at once and without records (KIP-392). Followers serve consumers from version
+//     11 on, up to the high watermark that they know of.
 //   - Sessions (KIP-227): package fetchsession decides, see there.
 //   - Partitions that nobody knows come last in the answer, as in Kafka, and do not keep the others from waiting.
 //   - Records go out as they lie in the log, as views. Versions 0 to 3 get them converted to message format 0 or 1, unless
@@ -90,11 +93,12 @@ type fetchCall struct {
 
 // fetchTarget is one partition to read, and what was read.
 type fetchTarget struct {
-	p       *partition.Partition // nil when nobody knows the partition here
-	unknown error                // why p is nil
-	err     error
-	read    partition.ReadResult
-	result  fetchResult
+	p         *partition.Partition // nil when nobody knows the partition here
+	unknown   error                // why p is nil
+	err       error
+	read      partition.ReadResult
+	preferred int32 // the replica that the consumer should read from instead, -1 for this one
+	result    fetchResult
 }
 
 // fetchWait is what a waiting fetch needs; it is kept for the next.
@@ -158,7 +162,7 @@ func (x *fetchCall) find() {
 	x.targets = slices.Grow(x.targets, len(x.parts))[:len(x.parts)]
 	for i := range x.parts {
 		t, key := &x.targets[i], &x.parts[i].Key
-		*t = fetchTarget{}
+		*t = fetchTarget{preferred: -1}
 		t.p, t.unknown = x.h.find(key.Topic, key.ID, byID, key.Partition)
 		if t.unknown == partition.ErrNotLeader {
 			t.unknown, t.err = nil, t.unknown // known, only not here
@@ -237,6 +241,11 @@ func (x *fetchCall) read() bool {
 			t.err, tell = errNegativeLimit, true
 			continue
 		}
+		if t.preferred = x.nearest(t.p, want); t.preferred >= 0 {
+			t.read, t.err = t.p.Offsets(want.LeaderEpoch)
+			tell = true
+			continue
+		}
 		t.read, t.err = t.p.Read(partition.Read{
 			Offset:           want.Offset,
 			MaxBytes:         limit,
@@ -267,6 +276,26 @@ func (x *fetchCall) read() bool {
 	return tell || readable == 0 || got >= need
 }
 
+// nearest is the replica that a consumer should rather read from, -1 for this one (KIP-392).
+func (x *fetchCall) nearest(p *partition.Partition, want *fetchsession.Partition) int32 {
+	q := &x.request
+	if !x.h.RackAware || q.replicaID >= 0 || len(q.rack) == 0 {
+		return -1
+	}
+	s := x.h.snapshot()
+	if s == nil {
+		return -1
+	}
+	broker, ok := p.Nearest(want.Offset, want.LeaderEpoch, func(broker int32) bool {
+		b, alive := s.Broker(broker)
+		return alive && b.Rack == borrow(q.rack)
+	})
+	if !ok {
+		return -1
+	}
+	return broker
+}
+
 // answer encodes what was read.
 func (x *fetchCall) answer(session *fetchsession.Context) Reply {
 	x.judge()
@@ -291,7 +320,7 @@ func (x *fetchCall) judge() {
 		t := &x.targets[i]
 		x.result(t, &x.parts[i])
 		x.answers = append(x.answers, fetchsession.Answer{HighWatermark: t.result.hw, LogStart: t.result.logStart,
-			Data: t.result.recordBytes() > 0, Told: t.result.diverging, Failed: t.result.code != noError})
+			Data: t.result.recordBytes() > 0, Told: t.result.diverging || t.result.preferred >= 0, Failed: t.result.code != noError})
 		if t.unknown == nil {
 			x.order = append(x.order, i)
 		}
@@ -306,7 +335,7 @@ func (x *fetchCall) judge() {
 // result is what is answered for one partition. The view, if any, moves from what was read to the result.
 func (x *fetchCall) result(t *fetchTarget, want *fetchsession.Partition) {
 	res := &t.result
-	*res = fetchResult{partition: want.Partition, hw: -1, lastStable: -1, logStart: -1, leader: -1, leaderEpoch: -1}
+	*res = fetchResult{partition: want.Partition, hw: -1, lastStable: -1, logStart: -1, preferred: -1, leader: -1, leaderEpoch: -1}
 	switch {
 	case t.unknown != nil:
 		res.code, res.hasAborted = code(t.unknown), true
@@ -315,6 +344,7 @@ func (x *fetchCall) result(t *fetchTarget, want *fetchsession.Partition) {
 		x.failed(t, want)
 		return
 	}
+	res.preferred = t.preferred
 	res.hw, res.lastStable, res.logStart = t.read.HighWatermark, t.read.LastStableOffset, t.read.LogStartOffset
 	if d := t.read.Diverging; d != nil {
 		res.diverging, res.divergeAt, res.divergeEnd = true, d.Epoch, d.End
@@ -396,7 +426,7 @@ func (x *fetchCall) refuse(c int16) Reply {
 				x.order = append(x.order, len(x.parts))
 				x.parts = append(x.parts, fetchsession.Partition{Key: fetchsession.Key{Topic: borrow(t.name), Partition: p.partition}})
 				x.targets = append(x.targets, fetchTarget{result: fetchResult{partition: p.partition, code: c, hw: -1, lastStable: -1, logStart: -1,
-					hasAborted: true, leader: -1, leaderEpoch: -1}})
+					hasAborted: true, preferred: -1, leader: -1, leaderEpoch: -1}})
 			}
 		}
 	}

@@ -209,6 +209,7 @@ type fetchResult struct {
 	diverging   bool
 	divergeAt   int32 // the epoch
 	divergeEnd  int64
+	preferred   int32 // v11+, the replica that a consumer should read from; -1 for this one
 	leader      int32 // v16+, with errors about the leader; -1 unknown
 	leaderEpoch int32
 }
@@ -272,7 +273,7 @@ func appendFetchResult(dst []byte, version int16, r *fetchResult) []byte {
 		}
 	}
 	if version >= 11 {
-		dst = appendInt32(dst, -1) // preferred read replica
+		dst = appendInt32(dst, r.preferred)
 	}
 	if r.nullRecords {
 		return appendArrayLen(dst, -1, flexible)

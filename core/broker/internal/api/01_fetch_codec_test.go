@@ -135,7 +135,7 @@ func encodeFetch(resp *kmsg.FetchResponse) []byte {
 		out = appendFetchTopic(out, v, t.Topic, t.TopicID, len(t.Partitions))
 		for _, p := range t.Partitions {
 			r := fetchResult{partition: p.Partition, code: p.ErrorCode, hw: p.HighWatermark, lastStable: p.LastStableOffset, logStart: p.LogStartOffset,
-				hasAborted: p.AbortedTransactions != nil, nullRecords: p.RecordBatches == nil, leader: p.CurrentLeader.LeaderID, leaderEpoch: p.CurrentLeader.LeaderEpoch,
+				preferred: p.PreferredReadReplica, hasAborted: p.AbortedTransactions != nil, nullRecords: p.RecordBatches == nil, leader: p.CurrentLeader.LeaderID, leaderEpoch: p.CurrentLeader.LeaderEpoch,
 				diverging: p.DivergingEpoch.EndOffset >= 0, divergeAt: p.DivergingEpoch.Epoch, divergeEnd: p.DivergingEpoch.EndOffset, converted: p.RecordBatches}
 			for _, a := range p.AbortedTransactions {
 				r.aborted = append(r.aborted, abortedTransaction{a.ProducerID, a.FirstOffset})
@@ -164,6 +164,9 @@ func TestFetchEncode(t *testing.T) {
 				p := kmsg.NewFetchResponseTopicPartition()
 				p.Partition, p.ErrorCode, p.HighWatermark, p.LastStableOffset, p.LogStartOffset = int32(j), int16(j), 3, 2, 1
 				p.RecordBatches = bytes.Repeat([]byte{7}, 50*j)
+				if v >= 11 {
+					p.PreferredReadReplica = int32(j) - 1
+				}
 				switch j {
 				case 1:
 					p.RecordBatches = nil

@@ -61,7 +61,7 @@ func (x *fetchCall) cannotConvert(res *fetchResult, err error) {
 		res.view.Release()
 	}
 	*res = fetchResult{partition: res.partition, code: code(err), hw: -1, lastStable: -1, logStart: -1, hasAborted: true, nullRecords: true,
-		leader: -1, leaderEpoch: -1}
+		preferred: -1, leader: -1, leaderEpoch: -1}
 }
 
 // readOn reads from a later offset than the client asked for; nil when there is nothing.

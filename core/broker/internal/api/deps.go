@@ -49,6 +49,8 @@ type Deps struct {
 	Codecs record.Codecs
 	// FetchMaxBytes bounds the records of one fetch response: fetch.max.bytes. 0 means Kafka's default.
 	FetchMaxBytes int
+	// RackAware sends consumers to an in-sync replica in their rack: replica.selector.class is Kafka's RackAwareReplicaSelector.
+	RackAware bool
 	// FetchSessions is how many fetch sessions there may be: max.incremental.fetch.session.cache.slots. 0 means Kafka's
 	// default, a negative number none.
 	FetchSessions int

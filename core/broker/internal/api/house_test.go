@@ -132,7 +132,7 @@ func (h *house) assign(name string, p, leader int32, replicas ...int32) {
 	up.TopicStates = []kmsg.UpdateMetadataRequestTopicState{{Topic: name, TopicID: topicID(name), PartitionStates: []kmsg.UpdateMetadataRequestTopicPartition{us}}}
 	for _, id := range []int32{self, other} {
 		b := kmsg.NewUpdateMetadataRequestLiveBroker()
-		b.ID = id
+		b.ID, b.Rack = id, kmsg.StringPtr(fmt.Sprint("rack-", id))
 		e := kmsg.NewUpdateMetadataRequestLiveBrokerEndpoint()
 		e.Host, e.Port, e.ListenerName = fmt.Sprint("host-", id), 9092, "PLAINTEXT"
 		b.Endpoints = append(b.Endpoints, e)
