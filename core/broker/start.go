@@ -248,6 +248,8 @@ func (b *Broker) startGroups(ctx context.Context) (err error) {
 // startTransactions makes the transaction coordinator.
 func (b *Broker) startTransactions(context.Context) error {
 	c := &b.o.Config
+	guards := txn.NewGuards()
+	others := b.makeCoordinators(guards)
 	b.producerIDs = producerid.New(b.coordination.Metadata(), b.id, b.log)
 	b.onStop("stop giving producer ids", b.producerIDs.Stop)
 	b.transactions = txn.New(txn.Options{
@@ -262,9 +264,14 @@ func (b *Broker) startTransactions(context.Context) error {
 		Codecs:  b.codecs,
 		NewID:   b.producerIDs.Next,
 		Leader:  b.leaderOf,
-		Markers: b.makeMarkers(),
-		Now:     time.Now,
-		Logger:  b.log,
+		Markers: others,
+
+		Coordinators:  others,
+		VerifyVersion: peers.VersionsOf(c.InterBrokerProtocol).AddPartitionsToTxn,
+		Guards:        guards,
+
+		Now:    time.Now,
+		Logger: b.log,
 	})
 	b.onStop("stop the transaction coordinator", b.transactions.Stop)
 	b.transactions.Start()

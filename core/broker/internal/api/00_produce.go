@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/record"
@@ -51,7 +52,7 @@ import (
 //	v12: a transactional batch adds its partition to the transaction (KIP-890); only for clients that see transaction.version 2,
 //	     which isn't listed, so nothing but the number differs from v11
 //	v13: topic ids instead of names (KIP-516); UNKNOWN_TOPIC_ID may come
-func (h *handlers) produce(_ context.Context, r *Request) Reply {
+func (h *handlers) produce(ctx context.Context, r *Request) Reply {
 	x, ok := h.produceCalls.Get().(*produceCall)
 	if !ok {
 		x = &produceCall{h: h}
@@ -64,6 +65,9 @@ func (h *handlers) produce(_ context.Context, r *Request) Reply {
 	x.listener, x.software = r.Listener(), r.Software()
 	if x.request.acks != 0 {
 		x.response = r.wire.NewResponse()
+	}
+	if x.request.transactional {
+		defer x.permit(ctx, r)()
 	}
 	x.run()
 	return x.reply()
@@ -214,6 +218,42 @@ func (x *produceCall) verifyTransaction(producerID int64, epoch int16) error {
 	default:
 		return &unverified{fmt.Errorf("%w: %w", kerr.ErrorForCode(c), err)}
 	}
+}
+
+// permit asks the coordinator of the request's transaction, when that is another broker, whether it may be opened in the
+// partitions where it isn't. What it says holds until release is called.
+func (x *produceCall) permit(ctx context.Context, r *Request) (release func()) {
+	if x.h.Transactions == nil {
+		return func() {}
+	}
+	if _, elsewhere := x.h.Transactions.Elsewhere(borrow(x.request.txnID)); !elsewhere {
+		return func() {}
+	}
+	var who txn.Producer
+	var partitions []partition.ID
+	for i := range x.request.topics {
+		t := &x.request.topics[i]
+		for j := t.from; j < t.to; j++ {
+			q := &x.request.partitions[j]
+			b, err := record.ParseHeader(q.records)
+			if err != nil || !b.Attributes.Transactional() || b.ProducerID < 0 {
+				continue
+			}
+			one := producerOf(b.ProducerID, b.ProducerEpoch)
+			p, err := x.h.find(borrow(t.name), t.id, x.request.version >= 13, q.partition)
+			if err != nil || !p.IsLeader() || p.Log().TransactionOpen(one.ID, one.Epoch) || len(partitions) > 0 && one != who {
+				continue // a request has one producer: another one's batch is left to be refused
+			}
+			who = one
+			partitions = append(partitions, p.ID())
+		}
+	}
+	if len(partitions) == 0 {
+		return func() {}
+	}
+	r.Waiting()
+	defer r.Resume()
+	return x.h.Transactions.Permit(ctx, string(x.request.txnID), who, partitions)
 }
 
 // unframed is the error of a record set that isn't one batch as the request's version wants it.

@@ -67,6 +67,7 @@ func (h *handlers) txnOffsetCommit(ctx context.Context, r *Request) Reply {
 		}
 		return h.Transactions.Verify(req.TransactionalID, c.Producer, partition.ID{Topic: h.Groups.TransactionTopic(), Partition: shard})
 	}
+	defer h.permitCommit(ctx, r, req, c.Producer)()
 	tooLarge, err := h.Groups.TxnCommit(ctx, req.Group, c, verify)
 	outcome := txnCommitCode(req.Version, err)
 	for i := range resp.Topics {
@@ -82,6 +83,19 @@ func (h *handlers) txnOffsetCommit(ctx context.Context, r *Request) Reply {
 		}
 	}
 	return r.Answer(resp)
+}
+
+// permitCommit asks the coordinator of the transaction, when that is another broker, whether the group is part of it. What it
+// says holds until release is called.
+func (h *handlers) permitCommit(ctx context.Context, r *Request, req *kmsg.TxnOffsetCommitRequest, who offsets.Producer) (release func()) {
+	shard, err := h.Groups.ShardOf(req.Group)
+	if _, elsewhere := h.Transactions.Elsewhere(req.TransactionalID); err != nil || !elsewhere {
+		return func() {}
+	}
+	to := partition.ID{Topic: h.Groups.TransactionTopic(), Partition: shard}
+	r.Waiting()
+	defer r.Resume()
+	return h.Transactions.Permit(ctx, req.TransactionalID, who, []partition.ID{to})
 }
 
 func toTxnCommit(version int16, p *kmsg.TxnOffsetCommitRequestTopicPartition, now int64) offsets.Offset {

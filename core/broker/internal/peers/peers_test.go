@@ -172,18 +172,18 @@ func TestVersions(t *testing.T) {
 		v    kafka.ProtocolVersion
 		want Versions
 	}{
-		{kafka.Protocol(2, 8, 1), Versions{5, 7, 3, 12, 6, 4, 1}},
-		{kafka.Protocol(3, 0, 1), Versions{5, 7, 3, 12, 7, 4, 1}},
-		{kafka.Protocol(3, 1, 0), Versions{5, 7, 3, 13, 7, 4, 1}},
-		{kafka.Protocol(3, 2, 0), Versions{6, 7, 3, 13, 7, 4, 1}},
-		{kafka.Protocol(3, 3, 3), Versions{6, 7, 3, 13, 7, 4, 1}},
-		{kafka.Protocol(3, 4, 0), Versions{7, 8, 4, 13, 7, 4, 1}},
-		{kafka.Protocol(3, 5, 0), Versions{7, 8, 4, 14, 8, 4, 1}},
-		{kafka.Protocol(3, 5, 2), Versions{7, 8, 4, 15, 8, 4, 1}},
-		{kafka.Protocol(3, 7, 3), Versions{7, 8, 4, 15, 8, 4, 1}},
-		{kafka.Protocol(3, 7, 4), Versions{7, 8, 4, 16, 8, 4, 1}},
-		{kafka.Protocol(3, 8, 0), Versions{7, 8, 4, 16, 8, 4, 1}},
-		{kafka.Protocol(3, 9, 0), Versions{7, 8, 4, 17, 9, 4, 1}},
+		{kafka.Protocol(2, 8, 1), Versions{5, 7, 3, 12, 6, 4, 1, 0}},
+		{kafka.Protocol(3, 0, 1), Versions{5, 7, 3, 12, 7, 4, 1, 0}},
+		{kafka.Protocol(3, 1, 0), Versions{5, 7, 3, 13, 7, 4, 1, 0}},
+		{kafka.Protocol(3, 2, 0), Versions{6, 7, 3, 13, 7, 4, 1, 0}},
+		{kafka.Protocol(3, 3, 3), Versions{6, 7, 3, 13, 7, 4, 1, 0}},
+		{kafka.Protocol(3, 4, 0), Versions{7, 8, 4, 13, 7, 4, 1, 0}},
+		{kafka.Protocol(3, 5, 0), Versions{7, 8, 4, 14, 8, 4, 1, 0}},
+		{kafka.Protocol(3, 5, 2), Versions{7, 8, 4, 15, 8, 4, 1, 0}},
+		{kafka.Protocol(3, 7, 3), Versions{7, 8, 4, 15, 8, 4, 1, 4}},
+		{kafka.Protocol(3, 7, 4), Versions{7, 8, 4, 16, 8, 4, 1, 4}},
+		{kafka.Protocol(3, 8, 0), Versions{7, 8, 4, 16, 8, 4, 1, 5}},
+		{kafka.Protocol(3, 9, 0), Versions{7, 8, 4, 17, 9, 4, 1, 5}},
 	} {
 		require.Equal(t, tt.want, VersionsOf(tt.v), "%d", tt.v)
 	}

@@ -11,6 +11,8 @@ type Versions struct {
 	Fetch, ListOffsets, OffsetForLeaderEpoch int16
 	// From transaction coordinators to leaders.
 	WriteTxnMarkers int16
+	// From leaders to transaction coordinators, to verify; 0 where coordinators don't know of that.
+	AddPartitionsToTxn int16
 }
 
 // VersionsOf gives the versions that a protocol version stands for, as in Apache Kafka's MetadataVersion and
@@ -38,5 +40,6 @@ func VersionsOf(v kafka.ProtocolVersion) Versions {
 		ListOffsets:          step(6, since{kafka.Protocol(3, 0, 1), 7}, since{kafka.Protocol(3, 5, 0), 8}, since{kafka.Protocol(3, 9, 0), 9}),
 		OffsetForLeaderEpoch: 4,
 		WriteTxnMarkers:      1,
+		AddPartitionsToTxn:   step(0, since{kafka.Protocol(3, 6, 0), 4}, since{kafka.Protocol(3, 8, 0), 5}),
 	}
 }

@@ -39,6 +39,11 @@ type Options struct {
 	Leader func(partition.ID) (broker int32, exists bool)
 	// Markers has markers written.
 	Markers Markers
+	// Coordinators asks other coordinators, in requests of VerifyVersion, whether producers may write to partitions of this
+	// broker; Guards keep what they say, and are the Receiver's too. Nil, or version 0, when nobody is to be asked.
+	Coordinators  Coordinators
+	VerifyVersion int16
+	Guards        *Guards
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
@@ -70,6 +75,9 @@ func New(o Options) *Manager {
 	m := &Manager{o: o, log: o.Logger, shards: map[int32]*shard{}, loads: make(chan struct{}, loadsAtOnce)}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
+	}
+	if m.o.Guards == nil {
+		m.o.Guards = NewGuards()
 	}
 	m.verify.Store(o.Config.Verify)
 	m.ctx, m.cancel = context.WithCancel(context.Background())

@@ -34,6 +34,7 @@ type Receiver struct {
 	BrokerID   int32
 	Partitions Partitions
 	Groups     Groups
+	Guards     *Guards // those of the Manager of this broker; nil when it asks nobody
 	Now        func() time.Time
 }
 
@@ -102,6 +103,9 @@ func (w *wait) wait(ctx context.Context) error {
 // mark writes one marker. It gives what there is to wait for, nil when it is done.
 func (r *Receiver) mark(ctx context.Context, in *kmsg.WriteTxnMarkersRequestMarker, id partition.ID) (*wait, error) {
 	who := Producer{ID: in.ProducerID, Epoch: in.ProducerEpoch}
+	if r.Guards != nil {
+		r.Guards.fall(id, who.ID)
+	}
 	if r.Groups != nil && id.Topic == r.Groups.TransactionTopic() {
 		return nil, r.Groups.EndTransaction(ctx, id.Partition, who, in.Committed, in.CoordinatorEpoch)
 	}

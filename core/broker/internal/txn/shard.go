@@ -188,12 +188,22 @@ func (p *byProducer) forget(id int64, e *entry) {
 
 // Verify says with nil that a producer may write to a partition as part of the open transaction of a transactional id. It
 // does not wait, and a log may call it under its lock: nothing that it says is outdated before that lock is let go, for the
-// markers of the transaction need it, too (KIP-890's guard against transactions that nobody ends).
+// markers of the transaction need it, too (KIP-890's guard against transactions that nobody ends). Where another broker
+// coordinates, it says what Permit was told.
 func (m *Manager) Verify(id string, p Producer, to partition.ID) error {
 	if !m.verify.Load() {
 		return nil
 	}
+	if _, elsewhere := m.Elsewhere(id); elsewhere {
+		if known, err := m.o.Guards.verify(p, to); known {
+			return err
+		}
+		return ErrConcurrent // not asked, or ended meanwhile: to be tried again
+	}
 	e, err := m.lock(id)
+	if errors.Is(err, ErrNotCoordinator) && m.blind() {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -208,6 +218,12 @@ func (m *Manager) VerifyProducer(p Producer, to partition.ID) error {
 	}
 	e := m.producers.get(p.ID)
 	if e == nil {
+		if known, err := m.o.Guards.verify(p, to); known {
+			return err
+		}
+		if m.blind() {
+			return nil
+		}
 		return m.unknownProducer()
 	}
 	e.mu.Lock()
