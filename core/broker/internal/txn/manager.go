@@ -44,8 +44,8 @@ type Options struct {
 	Coordinators  Coordinators
 	VerifyVersion int16
 	Guards        *Guards
-	Now     func() time.Time
-	Logger  *slog.Logger
+	Now           func() time.Time
+	Logger        *slog.Logger
 }
 
 // Manager coordinates the transactions of all transactional ids of this broker. Its methods may be called from any goroutine.
