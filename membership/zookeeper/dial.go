@@ -1,0 +1,167 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// network is one session's way to the servers. The library dials through it, so that names are resolved each time, a server that
+// accepts connections and says nothing costs a share of the session's timeout only, and it is known when a server was heard last.
+type network struct {
+	servers   []string
+	tls       *tls.Config // nil for plain connections
+	handshake time.Duration
+	base      time.Time
+	heard     atomic.Int64 // when a server was heard last, in nanoseconds since base
+	timeout   atomic.Int64 // the session's, as the server set it; 0 before
+	ctx       context.Context
+	cancel    context.CancelFunc
+
+	mu     sync.Mutex
+	next   int
+	failed int // servers tried since the last success
+	conn   net.Conn
+	last   error // why the last attempt failed
+	refuse bool  // there is no session any more to connect for
+}
+
+func newNetwork(servers []string, tlsConfig *tls.Config, timeout time.Duration) *network {
+	n := &network{servers: append([]string{}, servers...), tls: tlsConfig, base: time.Now()}
+	rand.Shuffle(len(n.servers), func(i, j int) { n.servers[i], n.servers[j] = n.servers[j], n.servers[i] })
+	// Every server can be tried within the part of the timeout that is left when one falls silent.
+	n.handshake = max(timeout/time.Duration(3*len(n.servers)), 200*time.Millisecond)
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	return n
+}
+
+// Init, Len, Next and Connected are the library's HostProvider.
+func (n *network) Init([]string) error { return nil }
+func (n *network) Len() int            { return len(n.servers) }
+
+func (n *network) Next() (server string, retryStart bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	server = n.servers[n.next]
+	n.next = (n.next + 1) % len(n.servers)
+	retryStart = n.failed > 0 && n.failed%len(n.servers) == 0
+	n.failed++
+	return server, retryStart
+}
+
+func (n *network) Connected() {
+	n.mu.Lock()
+	n.failed = 0
+	n.mu.Unlock()
+}
+
+var errNoSession = errors.New("the session is over")
+
+// dial is the library's Dialer.
+func (n *network) dial(_, address string, _ time.Duration) (net.Conn, error) {
+	conn, err := n.open(address)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil && n.refuse {
+		err = errors.Join(errNoSession, conn.Close())
+	}
+	if err != nil {
+		n.last = err
+		return nil, err
+	}
+	n.conn = conn
+	return &watched{Conn: conn, n: n, until: time.Now().Add(n.handshake)}, nil
+}
+
+func (n *network) open(address string) (net.Conn, error) {
+	n.mu.Lock()
+	refuse := n.refuse
+	n.mu.Unlock()
+	if refuse {
+		return nil, errNoSession
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, n.handshake)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil || n.tls == nil {
+		return conn, err
+	}
+	config := n.tls.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("TLS with %s: %w", address, err), conn.Close())
+	}
+	return secure, nil
+}
+
+// giveUp lets nobody connect any more.
+func (n *network) giveUp() {
+	n.mu.Lock()
+	n.refuse = true
+	n.mu.Unlock()
+}
+
+// shut ends what is going on on the network, and lets nothing begin.
+func (n *network) shut() {
+	n.giveUp()
+	n.cancel()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.conn != nil {
+		_ = n.conn.Close() // the library may have closed it
+	}
+}
+
+// failure is why the last attempt to connect failed; nil when none has.
+func (n *network) failure() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.last
+}
+
+// silence is for how long no server was heard.
+func (n *network) silence() time.Duration {
+	return time.Since(n.base) - time.Duration(n.heard.Load())
+}
+
+// watched is a connection that notes when something was heard through it. Reads come from one goroutine.
+type watched struct {
+	net.Conn
+	n     *network
+	until time.Time // for the first answer
+	first [12]byte  // of what was read: length, protocol version, timeout
+	got   int
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	k, err := w.Conn.Read(p)
+	if k == 0 {
+		return k, err
+	}
+	if w.got < len(w.first) {
+		w.got += copy(w.first[w.got:], p[:k])
+		if w.got == len(w.first) {
+			w.n.timeout.Store(int64(binary.BigEndian.Uint32(w.first[8:])) * int64(time.Millisecond))
+		}
+	}
+	w.n.heard.Store(int64(time.Since(w.n.base)))
+	return k, err
+}
+
+// SetReadDeadline doesn't let the library wait for the first answer for as long as it would: ten times the usual.
+func (w *watched) SetReadDeadline(t time.Time) error {
+	if w.got < len(w.first) && !t.IsZero() && t.After(w.until) {
+		t = w.until
+	}
+	return w.Conn.SetReadDeadline(t)
+}
