@@ -62,6 +62,9 @@ type Settings struct {
 	// may keep plain files of their own in it, but no directories: Apache Kafka refuses a log directory that holds
 	// directories it doesn't know.
 	DataDir string
+	// Properties are the broker's own, by Kafka's names, as far as they were set. A coordination may take them where its
+	// options say nothing: zookeeper.connect, for one.
+	Properties map[string]string
 }
 
 // Factory makes a coordination from its part of the YAML file.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -236,7 +237,13 @@ func (p *points) take(s *session, owed *[]func()) (todo []*point) {
 // settle tells the groups that are watched as a whole, when nothing happened meanwhile.
 func (p *points) settle(owed *[]func()) (more bool) {
 	p.mu.Lock()
-	if len(p.events) > 0 || p.anew {
+	more = len(p.events) > 0 || p.anew
+	for g := range p.groups {
+		for _, pt := range g.points {
+			more = more || !pt.set
+		}
+	}
+	if more {
 		p.mu.Unlock()
 		return true
 	}
@@ -293,25 +300,20 @@ func (g *group) await(ctx context.Context, closed <-chan struct{}) error {
 const inFlight = 64
 
 // each does something for 0 to n-1, many at a time.
-func each(n int, do func(i int)) {
+func each(n int, do func(i int)) { atMost(inFlight, n, do) }
+
+// atMost is each with a limit on how many at a time.
+func atMost(limit, n int, do func(i int)) {
 	if n == 1 {
 		do(0)
 		return
 	}
-	var next sync.Mutex
-	at := 0
+	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(n, inFlight) {
+	for range min(n, limit) {
 		wg.Go(func() {
-			for {
-				next.Lock()
-				i := at
-				at++
-				next.Unlock()
-				if i >= n {
-					return
-				}
-				do(i)
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
 			}
 		})
 	}

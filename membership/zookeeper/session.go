@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -326,7 +327,7 @@ func (s *session) delete(ctx context.Context, path string, version int32) error 
 
 // sync makes the server that answers know all that any server had acknowledged: without it, a read may see the past.
 func (s *session) sync(ctx context.Context) error {
-	_, err := call(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(s.path("/")) })
+	_, err := call(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(cmp.Or(s.root, "/")) })
 	return err
 }
 
