@@ -10,6 +10,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/plugin"
 	"github.com/barnabas-mq/barnabas/core/storage"
 	"github.com/barnabas-mq/barnabas/membership/standalone"
+	"github.com/barnabas-mq/barnabas/membership/zookeeper"
 	"github.com/barnabas-mq/barnabas/plugins/compression/gzip"
 	"github.com/barnabas-mq/barnabas/plugins/compression/lz4"
 	"github.com/barnabas-mq/barnabas/plugins/compression/snappy"
@@ -57,7 +58,7 @@ func newComponents() (components, error) {
 	c.storage, errs[0] = plugin.NewRegistry("storage",
 		storagemmap.NewFactory(), storagesendfile.NewFactory())
 	c.election, errs[1] = plugin.NewRegistry("election",
-		standalone.NewFactory())
+		standalone.NewFactory(), zookeeper.NewFactory())
 	partitioners := []partitioner.Factory{murmur2.NewFactory(), roundrobin.NewFactory(), sticky.NewFactory(), crc32.NewFactory(), fnv1a.NewFactory()}
 	inProcess, err := plugin.NewRegistry("partitioner", partitioners...)
 	errs[2] = err

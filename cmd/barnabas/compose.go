@@ -73,10 +73,26 @@ func compose(root config.Section, parts components) (*composition, error) {
 		err = kafka.Place(broker, err)
 	}
 	collect(err)
+	c.warnings = append(c.warnings, foreignProperties(broker, parts.election.Names(), c.election.Name())...)
 	if len(errs) > 0 {
 		return nil, inOrder(config.Join(errs...))
 	}
 	return c, nil
+}
+
+// foreignProperties warns of properties that are for another coordination than the chosen one: a family of Kafka's properties, such
+// as zookeeper.connect, bears the name of the coordination that reads it.
+func foreignProperties(broker config.Section, names []string, chosen string) (warnings []string) {
+	for _, key := range broker.Keys() {
+		family, _, _ := strings.Cut(key, ".")
+		if d, ok := kafka.BrokerDefinition(key); !ok || d.NoEffect != "" || family == chosen || !slices.Contains(names, family) {
+			continue
+		}
+		sub, _ := broker.Sub(key)
+		place := &config.Error{File: sub.File(), Line: sub.Line(), Path: sub.Path(), Err: fmt.Errorf("has no effect: `election` is %s, not %s", chosen, family)}
+		warnings = append(warnings, place.Error())
+	}
+	return warnings
 }
 
 // inOrder sorts faults by their lines, as whoever mends a file wants them. Those of the command line and the

@@ -76,6 +76,20 @@ func TestComposeTakesRoles(t *testing.T) {
 	assert.Empty(t, c.compression)
 }
 
+func TestComposeWarnsOfAnotherCoordinationsProperties(t *testing.T) {
+	const broker = "broker:\n  zookeeper.connect: localhost:2181\n"
+	root, err := config.Parse("b.yaml", []byte(broker))
+	require.NoError(t, err)
+	c, err := compose(root, testParts(t))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"b.yaml:2: broker.zookeeper.connect: has no effect: `election` is standalone, not zookeeper"}, c.warnings)
+	root, err = config.Parse("b.yaml", []byte(broker+"election: zookeeper\n"))
+	require.NoError(t, err)
+	c, err = compose(root, testParts(t))
+	require.NoError(t, err)
+	assert.Empty(t, c.warnings)
+}
+
 func TestComposeFaults(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"top level", "storge: mmap", `b.yaml:1: unknown key "storge" (did you mean "storage"?)`},

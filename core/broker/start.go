@@ -74,7 +74,9 @@ func (b *Broker) startCoordination(ctx context.Context) (err error) {
 		return err
 	}
 	name := b.o.Election.Name()
-	b.coordination, err = b.o.Election.New(election.Settings{Settings: b.settings("election", name), DataDir: b.dirs[0].Path()})
+	b.coordination, err = b.o.Election.New(election.Settings{
+		Settings: b.settings("election", name), DataDir: b.dirs[0].Path(), Properties: b.o.Layers.Static,
+	})
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ type Field struct {
 	Doc     string // from the struct tag `doc:"…"`
 }
 
-// Fields lists the options of a struct, given with its default values, in the order of their declaration.
+// Fields lists the options of a struct, given with its default values, in the order of their declaration. The value of one with a
+// `secret:"true"` tag isn't shown.
 func Fields(defaults any) []Field {
 	v := reflect.ValueOf(defaults)
 	for v.Kind() == reflect.Pointer {
@@ -39,16 +40,24 @@ func appendFields(list []Field, prefix string, v reflect.Value) []Field {
 			list = appendFields(list, prefix+f.name+".", value)
 			continue
 		}
-		list = append(list, Field{Name: prefix + f.name, Type: typeName(value.Type()), Default: format(value), Doc: f.doc})
+		text := format(value)
+		if f.secret && text != "" {
+			text = hidden
+		}
+		list = append(list, Field{Name: prefix + f.name, Type: typeName(value.Type()), Default: text, Doc: f.doc})
 	}
 	return list
 }
 
+// hidden stands for the value of an option that is a secret.
+const hidden = "[hidden]"
+
 // field is an exported field that has a YAML name.
 type field struct {
-	name  string
-	doc   string
-	index int
+	name   string
+	doc    string
+	secret bool // a `secret:"true"` tag: its value is never shown
+	index  int
 }
 
 // fieldsOf gives the fields that can be decoded: exported, with a `yaml` tag that isn't "-".
@@ -60,7 +69,7 @@ func fieldsOf(t reflect.Type) []field {
 		if !f.IsExported() || name == "" || name == "-" {
 			continue
 		}
-		fields = append(fields, field{name: name, doc: f.Tag.Get("doc"), index: i})
+		fields = append(fields, field{name: name, doc: f.Tag.Get("doc"), secret: f.Tag.Get("secret") == "true", index: i})
 	}
 	return fields
 }

@@ -23,5 +23,10 @@ func TestFields(t *testing.T) {
 	assert.NotContains(t, byName, "hidden")
 	assert.Equal(t, got[0].Type, config.Fields(new(options))[0].Type)
 	assert.Empty(t, config.Fields(struct{}{}))
+	type secrets struct {
+		Set   string `yaml:"set" secret:"true"`
+		Unset string `yaml:"unset" secret:"true"`
+	}
+	assert.Equal(t, []config.Field{{Name: "set", Type: "text", Default: "[hidden]"}, {Name: "unset", Type: "text"}}, config.Fields(secrets{Set: "word"}))
 	assert.Empty(t, config.Fields(5))
 }

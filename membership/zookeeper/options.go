@@ -23,17 +23,12 @@ type Options struct {
 	ConnectionTimeout time.Duration `yaml:"connection_timeout" doc:"how long a start waits for a connection; 0 is the broker's zookeeper.connection.timeout.ms, or else the session timeout"`
 	SetACL            bool          `yaml:"set_acl" doc:"whether nodes may be changed by this user alone (and be read by all, unless they are secret), as zookeeper.set.acl does"`
 	User              string        `yaml:"user" doc:"for ZooKeeper's digest authentication; empty for none"`
-	Password          string        `yaml:"password" doc:"of that user"`
-	TLS               TLSOptions    `yaml:"tls"`
-}
-
-// TLSOptions are about connections to ZooKeeper's secure port.
-type TLSOptions struct {
-	Enable     bool   `yaml:"enable" doc:"whether connections to ZooKeeper use TLS"`
-	CA         string `yaml:"ca" doc:"a file of certificates in PEM that sign ZooKeeper's; empty for those of the system"`
-	Cert       string `yaml:"cert" doc:"a file with this broker's certificate in PEM, when ZooKeeper asks for one"`
-	Key        string `yaml:"key" doc:"a file with that certificate's key in PEM"`
-	ServerName string `yaml:"server_name" doc:"the name that ZooKeeper's certificates must have; empty for the host's"`
+	Password          string        `yaml:"password" secret:"true" doc:"of that user"`
+	TLS               bool          `yaml:"tls" doc:"whether connections to ZooKeeper use TLS, to its secure port"`
+	TLSCA             string        `yaml:"tls_ca" doc:"a file of certificates in PEM that sign ZooKeeper's; empty for those of the system"`
+	TLSCert           string        `yaml:"tls_cert" doc:"a file with this broker's certificate in PEM, when ZooKeeper asks for one"`
+	TLSKey            string        `yaml:"tls_key" doc:"a file with that certificate's key in PEM"`
+	TLSServerName     string        `yaml:"tls_server_name" doc:"the name that ZooKeeper's certificates must have; empty for the host's"`
 }
 
 // DefaultOptions are the options that hold where the YAML file says nothing.
@@ -62,11 +57,11 @@ func (o Options) Validate() error {
 	if o.SetACL && o.User == "" {
 		errs = append(errs, config.At("set_acl", errors.New("want a user: nodes that belong to nobody could be changed by nobody")))
 	}
-	if !o.TLS.Enable && o.TLS != (TLSOptions{}) {
-		errs = append(errs, config.At("tls.enable", errors.New("want true, or no other option of tls")))
+	if !o.TLS && o.TLSCA+o.TLSCert+o.TLSKey+o.TLSServerName != "" {
+		errs = append(errs, config.At("tls", errors.New("want true, or nothing else about TLS")))
 	}
-	if (o.TLS.Cert == "") != (o.TLS.Key == "") {
-		errs = append(errs, config.At("tls.cert", errors.New("want a certificate and a key, or neither")))
+	if (o.TLSCert == "") != (o.TLSKey == "") {
+		errs = append(errs, config.At("tls_cert", errors.New("want a certificate and a key, or neither")))
 	}
 	return errors.Join(errs...)
 }
@@ -81,6 +76,7 @@ const (
 	propertyConnect           = "zookeeper.connect"
 	propertySessionTimeout    = "zookeeper.session.timeout.ms"
 	propertyConnectionTimeout = "zookeeper.connection.timeout.ms"
+	propertySetACL            = "zookeeper.set.acl"
 )
 
 // defaultSessionTimeout is Kafka's.
@@ -107,13 +103,14 @@ func (o Options) complete(properties map[string]string) (Options, error) {
 		}
 		*p.to = time.Duration(ms) * time.Millisecond
 	}
+	o.SetACL = o.SetACL || properties[propertySetACL] == "true"
 	if o.SessionTimeout == 0 {
 		o.SessionTimeout = defaultSessionTimeout
 	}
 	if o.ConnectionTimeout == 0 {
 		o.ConnectionTimeout = o.SessionTimeout
 	}
-	return o, nil
+	return o, o.Validate()
 }
 
 // parseConnect reads "host:port,host:port/root". A host without a port gets ZooKeeper's.
@@ -143,26 +140,26 @@ func parseConnect(connect string) (servers []string, root string, err error) {
 	return servers, root, nil
 }
 
-// config reads the files that the options name. It returns nil when there is no TLS.
-func (o TLSOptions) config() (*tls.Config, error) {
-	if !o.Enable {
+// tlsConfig reads the files that the options name. It returns nil when there is no TLS.
+func (o Options) tlsConfig() (*tls.Config, error) {
+	if !o.TLS {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerName}
-	if o.CA != "" {
-		pem, err := os.ReadFile(o.CA)
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.TLSServerName}
+	if o.TLSCA != "" {
+		pem, err := os.ReadFile(o.TLSCA)
 		if err != nil {
-			return nil, fmt.Errorf("zookeeper: tls.ca: %w", err)
+			return nil, fmt.Errorf("zookeeper: tls_ca: %w", err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("zookeeper: tls.ca: %s has no certificate in PEM", o.CA)
+			return nil, fmt.Errorf("zookeeper: tls_ca: %s has no certificate in PEM", o.TLSCA)
 		}
 	}
-	if o.Cert != "" {
-		cert, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+	if o.TLSCert != "" {
+		cert, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)
 		if err != nil {
-			return nil, fmt.Errorf("zookeeper: tls.cert: %w", err)
+			return nil, fmt.Errorf("zookeeper: tls_cert: %w", err)
 		}
 		c.Certificates = []tls.Certificate{cert}
 	}

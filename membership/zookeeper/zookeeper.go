@@ -75,7 +75,7 @@ func (c *coordination) Start(ctx context.Context) error {
 		return errors.New("zookeeper: started a second time")
 	}
 	c.mu.Unlock()
-	tlsConfig, err := c.o.TLS.config()
+	tlsConfig, err := c.o.tlsConfig()
 	if err != nil {
 		return err
 	}

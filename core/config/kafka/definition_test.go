@@ -91,6 +91,8 @@ func TestWhatActsIsRead(t *testing.T) {
 		"auto.create.topics.enable": true, "offsets.topic.num.partitions": true, "offsets.topic.replication.factor": true, "offsets.topic.segment.bytes": true,
 		"transaction.state.log.num.partitions": true, "transaction.state.log.replication.factor": true, "transaction.state.log.segment.bytes": true,
 		"transaction.state.log.min.isr": true,
+		// read by the coordination, where its options say nothing
+		"zookeeper.connect": true, "zookeeper.connection.timeout.ms": true, "zookeeper.session.timeout.ms": true, "zookeeper.set.acl": true,
 		// families in several units
 		"log.retention.minutes": true, "log.retention.hours": true, "log.roll.hours": true, "log.roll.jitter.hours": true,
 	}

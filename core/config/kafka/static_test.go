@@ -46,7 +46,7 @@ func TestReadStaticWarns(t *testing.T) {
 	values, warnings, err := kafka.ReadStatic(section(t, `
 broker:
   num.io.threads: 16
-  zookeeper.connect: localhost:2181
+  zookeeper.max.in.flight.requests: 5
   listener.name.internal.ssl.keystore.location: /k
   listener.name.internal.scram-sha-256.sasl.jaas.config: x
   authorizer.class.name: ""
@@ -54,7 +54,7 @@ broker:
 	require.NoError(t, err)
 	assert.Equal(t, []string{
 		"b.yaml:3: broker.num.io.threads: has no effect: work runs in goroutines, which need no pools of threads",
-		"b.yaml:4: broker.zookeeper.connect: has no effect: ZooKeeper is chosen and configured under `election`",
+		"b.yaml:4: broker.zookeeper.max.in.flight.requests: has no effect: ZooKeeper is chosen and configured under `election`",
 		"b.yaml:5: broker.listener.name.internal.ssl.keystore.location: has no effect: settings of a single listener are not supported",
 		"b.yaml:6: broker.listener.name.internal.scram-sha-256.sasl.jaas.config: has no effect: settings of a single listener are not supported",
 		"b.yaml:7: broker.authorizer.class.name: has no effect: Java classes cannot be loaded",
