@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +89,7 @@ func newPluginNew(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Write the repository of a new plug-in",
-		Long:  "Writes a Go module with a partitioner that works, its tests, a configuration and a README, into a new folder. It builds, and passes `barnabas plugin check`.",
+		Long:  "Writes a Go module with a plug-in that works, its tests, a configuration and a README, into a new folder. It builds, and passes `barnabas plugin check`.",
 		Args:  exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Name = args[0]
@@ -102,11 +103,15 @@ func newPluginNew(a *app) *cobra.Command {
 			if err != nil {
 				return wrong(err)
 			}
-			fmt.Fprintf(a.out, "%s: %s\n\ncd %s && go mod tidy && go build -o %s . && barnabas plugin check ./%s\n", filepath.Clean(dir), strings.Join(files, ", "), dir, o.Name, o.Name)
+			options := ""
+			if file := "check.yaml"; slices.Contains(files, file) { // it can't do without
+				options = "--config " + file + " "
+			}
+			fmt.Fprintf(a.out, "%s: %s\n\ncd %s && go mod tidy && go build -o %s . && barnabas plugin check %s./%s\n", filepath.Clean(dir), strings.Join(files, ", "), dir, o.Name, options, o.Name)
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&o.Role, "role", "partitioner", "what the plug-in is to be: partitioner")
+	cmd.Flags().StringVar(&o.Role, "role", "partitioner", "what the plug-in is to be: "+strings.Join(scaffold.Roles(), ", "))
 	cmd.Flags().StringVar(&o.Module, "module", "", "its Go module (default: example.com/NAME)")
 	cmd.Flags().StringVar(&dir, "dir", "", "where to write it (default: NAME)")
 	cmd.Flags().StringVar(&o.Replace, "replace", "", "folder with the source of Barnabas, to build against it instead of a released version")

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,8 +19,9 @@ func (d *dev) interopCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "interop",
 		Short: "Check a broker with real Kafka clients and Kafka's own tools",
-		Long:  "Check a broker with real Kafka clients and Kafka's own tools.\n\nClients: " + strings.Join(interop.Names(d.env, d.tools), ", "),
-		Args:  cobra.NoArgs,
+		Long: "Check a broker with real Kafka clients and Kafka's own tools.\n\nClients: " + strings.Join(interop.Names(d.env, d.tools), ", ") +
+			".\nOf what only Barnabas has: " + strings.Join(interop.OwnNames(), ", ") + ".",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return d.interop(c.Context(), f, clients)
 		},
@@ -28,12 +31,12 @@ func (d *dev) interopCommand() *cobra.Command {
 	return c
 }
 
-// interop runs the suite once a broker and ends with one line of counts over all of them.
+// interop runs the suite once a broker, then the checks of what only Barnabas has, and ends with one line of counts over all of
+// them.
 func (d *dev) interop(ctx context.Context, f brokerFlags, clients []string) error {
 	runner := interop.Runner{Env: d.env, Tools: d.tools, Only: clients}
 	passed, failed := 0, 0
-	err := d.each(ctx, f, func(ctx context.Context, t *target.Target) error {
-		report, err := runner.Run(ctx, t)
+	tell := func(report interop.Report, err error) error {
 		if err != nil {
 			return err
 		}
@@ -44,7 +47,15 @@ func (d *dev) interop(ctx context.Context, f brokerFlags, clients []string) erro
 			return fmt.Errorf("%d of %d checks failed", n, p+n)
 		}
 		return nil
-	})
+	}
+	own := slices.ContainsFunc(clients, func(name string) bool { return slices.Contains(interop.OwnNames(), name) })
+	var errs []error
+	if len(clients) == 0 || slices.ContainsFunc(clients, func(name string) bool { return !slices.Contains(interop.OwnNames(), name) }) {
+		errs = append(errs, d.each(ctx, f, func(ctx context.Context, t *target.Target) error { return tell(runner.Run(ctx, t)) }))
+	}
+	if own || len(clients) == 0 && f.target == target.Barnabas {
+		errs = append(errs, tell(runner.RunOwn(ctx)))
+	}
 	d.env.Print(fmt.Sprintf("\n%d passed, %d failed\n", passed, failed))
-	return err
+	return errors.Join(errs...)
 }

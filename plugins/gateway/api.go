@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -66,9 +67,21 @@ func (g *Gateway) build() {
 		writeError(w, usual(r), fail(http.StatusNotFound, "HTTP 404 Not Found"))
 	})
 	router.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allowed(router, r.URL))
 		writeError(w, usual(r), fail(http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed"))
 	})
 	g.handler = g.outermost(router)
+}
+
+// allowed lists the methods that a path has.
+func allowed(router *chi.Mux, at *url.URL) string {
+	var methods []string
+	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
+		if router.Match(chi.NewRouteContext(), method, at.EscapedPath()) {
+			methods = append(methods, method)
+		}
+	}
+	return strings.Join(methods, ", ")
 }
 
 // usual is the media type of an answer to a request that no operation takes.

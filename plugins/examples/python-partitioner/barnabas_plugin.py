@@ -7,6 +7,7 @@ plugin.proto and the README beside it in the repository of Barnabas; there is no
 
 import base64
 import datetime
+import itertools
 import json
 import os
 import signal
@@ -84,22 +85,33 @@ def error(code, message):
 
 
 def column(c):
-    """Gives the elements of a Column one by one; null is None."""
-    at, data = 0, c.data
+    """Gives the elements of a Column; null is None."""
+    elements, at, data = [], 0, c.data
     for size in c.sizes:
-        if size < 0:
-            yield None
+        if size == -1:
+            elements.append(None)
             continue
-        yield data[at : at + size]
+        if size < 0 or size > len(data) - at:
+            raise Invalid("a column's sizes are not those of its data")
+        elements.append(data[at : at + size])
         at += size
+    if at != len(data):
+        raise Invalid("a column's sizes are not those of its data")
+    return elements
 
 
 def records(request):
     """Gives key, value and headers of each record of a request."""
-    headers = zip(column(request.header_names), column(request.header_values))
-    counts = iter(request.header_counts)
-    for key, value in zip(column(request.keys), column(request.values)):
-        yield key, value, [next(headers) for _ in range(next(counts, 0))]
+    keys, values = column(request.keys), column(request.values)
+    names, header_values = column(request.header_names), column(request.header_values)
+    counts = request.header_counts or [0] * len(keys)
+    if not len(keys) == len(values) == len(counts) or not len(names) == len(header_values) == sum(counts):
+        raise Invalid(
+            f"columns of {len(keys)} keys, {len(values)} values, {len(counts)} header counts, "
+            f"{len(names)} header names and {len(header_values)} header values don't belong together"
+        )
+    headers = zip(names, header_values)
+    return [(key, value, list(itertools.islice(headers, count))) for key, value, count in zip(keys, values, counts)]
 
 
 class Plugin(services.PluginServicer):

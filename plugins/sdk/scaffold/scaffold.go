@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -20,7 +22,7 @@ var templates embed.FS
 
 // Options say what is written.
 type Options struct {
-	// Role is what the plug-in is to be. There are templates for "partitioner".
+	// Role is what the plug-in is to be, one of Roles.
 	Role string
 	// Name is the plug-in's name, and that of its folder and executable.
 	Name string
@@ -32,11 +34,36 @@ type Options struct {
 	Replace string
 }
 
+// role is what differs in the files that all plug-ins have.
+type role struct {
+	name   string
+	What   string // what the plug-in that is written does, for a sentence
+	Option string // the sdk's function for the role
+}
+
+func roles() []role {
+	return []role{
+		{"partitioner", "it puts the records of a region into partitions of their own.", "Partitioner"},
+		{"compression", "it compresses with the gzip of Go's standard library.", "Compression"},
+		{"offsets", "it keeps the offsets of consumer groups in a file.", "Offsets"},
+	}
+}
+
+// Roles are the roles that there are templates for.
+func Roles() []string {
+	var names []string
+	for _, r := range roles() {
+		names = append(names, r.name)
+	}
+	return names
+}
+
 // Write writes the repository into dir, which must not exist or be empty, and lists the files. After an error some files may
 // be there.
 func Write(dir string, o Options) ([]string, error) {
-	if o.Role != "partitioner" {
-		return nil, fmt.Errorf("no template for the role %q: there is partitioner", o.Role)
+	at := slices.Index(Roles(), o.Role)
+	if at < 0 {
+		return nil, fmt.Errorf("no template for the role %q: there are %s", o.Role, strings.Join(Roles(), ", "))
 	}
 	if !regexp.MustCompile(`^[a-z][a-z0-9_-]*$`).MatchString(o.Name) {
 		return nil, fmt.Errorf("%q is no name for a plug-in: want lower-case letters, digits, '-' and '_', beginning with a letter", o.Name)
@@ -45,14 +72,14 @@ func Write(dir string, o Options) ([]string, error) {
 		o.Module = "example.com/" + o.Name
 	}
 	if o.Replace != "" {
-		path, err := filepath.Abs(o.Replace)
+		source, err := filepath.Abs(o.Replace)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(filepath.Join(path, "plugins", "sdk")); err != nil {
+		if _, err := os.Stat(filepath.Join(source, "plugins", "sdk")); err != nil {
 			return nil, fmt.Errorf("%s isn't the source of Barnabas: %w", o.Replace, err)
 		}
-		o.Replace, o.Version = path, "v0.0.0"
+		o.Replace, o.Version = source, "v0.0.0"
 	}
 	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 {
 		return nil, fmt.Errorf("%s is there already, and not empty", dir)
@@ -62,29 +89,38 @@ func Write(dir string, o Options) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	root := "templates/" + o.Role
-	entries, err := templates.ReadDir(root)
-	if err != nil {
-		return nil, err
-	}
 	var written []string
-	for _, e := range entries {
-		name := strings.TrimSuffix(e.Name(), ".tmpl")
-		if name == "gitignore" {
-			name = ".gitignore"
-		}
-		parsed, err := template.ParseFS(templates, root+"/"+e.Name())
+	for _, folder := range []string{"common", o.Role} {
+		names, err := fs.Glob(templates, "templates/"+folder+"/*.tmpl")
 		if err != nil {
 			return written, err
 		}
-		var text bytes.Buffer
-		if err := parsed.Execute(&text, o); err != nil {
-			return written, err
+		for _, from := range names {
+			name := strings.TrimSuffix(path.Base(from), ".tmpl")
+			if name == "gitignore" {
+				name = ".gitignore"
+			}
+			if err := fill(filepath.Join(dir, name), from, o, roles()[at]); err != nil {
+				return written, err
+			}
+			written = append(written, name)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o644); err != nil {
-			return written, err
-		}
-		written = append(written, name)
 	}
 	return written, nil
+}
+
+// fill writes one file.
+func fill(to, from string, o Options, r role) error {
+	parsed, err := template.ParseFS(templates, from)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := parsed.Execute(&text, struct {
+		Options
+		role
+	}{o, r}); err != nil {
+		return err
+	}
+	return os.WriteFile(to, text.Bytes(), 0o644)
 }

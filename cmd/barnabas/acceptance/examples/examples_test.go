@@ -8,17 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
 	"github.com/barnabas-mq/barnabas/cmd/dev/target"
 	"github.com/barnabas-mq/barnabas/core/config"
-	"github.com/barnabas-mq/barnabas/core/offsets"
-	"github.com/barnabas-mq/barnabas/core/offsets/offsetstest"
-	"github.com/barnabas-mq/barnabas/core/partitioner"
-	"github.com/barnabas-mq/barnabas/core/partitioner/partitionertest"
 	"github.com/barnabas-mq/barnabas/plugins/remote"
+	"github.com/barnabas-mq/barnabas/plugins/sdk/plugincheck"
 )
 
 // TestProtocolCopy holds the example's copy of the protocol, which its author would have taken along, against ours.
@@ -39,6 +37,14 @@ func options(t *testing.T, command, own string) remote.Options {
 	o.Config, err = config.Parse("", []byte(own))
 	require.NoError(t, err)
 	return o
+}
+
+// check holds a plug-in against the contract of its role, and against what a broker does to it.
+func check(t *testing.T, command, role, own string) {
+	t.Helper()
+	t.Run("check", func(t *testing.T) {
+		plugincheck.Test(t, plugincheck.Options{Command: command, Role: role, Config: own, StartTimeout: 30 * time.Second, CallTimeout: 5 * time.Second})
+	})
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -64,11 +70,7 @@ func produced(t *testing.T, partitioner, lines string, flags ...string) string {
 
 func TestRegion(t *testing.T) {
 	bin := goPlugin(t, "region")
-	t.Run("contract", func(t *testing.T) {
-		partitionertest.Run(t, func(t *testing.T) partitioner.Partitioner {
-			return remote.NewPartitioner(options(t, bin, "regions: {eu: [0, 3, 11]}\n"), quiet, nil)
-		})
-	})
+	check(t, bin, "partitioner", "regions: {eu: [0, 3, 11]}")
 	t.Run("broker", func(t *testing.T) {
 		out := produced(t, "    command: "+bin+"\n    config: {regions: {eu: [5]}, default: [2]}\n", "a=1\nb=2\n", "-H", "region=eu")
 		require.ElementsMatch(t, []string{"5 1", "5 2"}, strings.Split(strings.TrimSpace(out), "\n"))
@@ -77,11 +79,7 @@ func TestRegion(t *testing.T) {
 
 func TestPythonPartitioner(t *testing.T) {
 	run := pythonPlugin(t)
-	t.Run("contract", func(t *testing.T) {
-		partitionertest.Run(t, func(t *testing.T) partitioner.Partitioner {
-			return remote.NewPartitioner(options(t, run, "separator: '/'\n"), quiet, nil)
-		})
-	})
+	check(t, run, "partitioner", "separator: '/'")
 	t.Run("options", func(t *testing.T) {
 		p := remote.NewPartitioner(options(t, run, "separator: ''\n"), quiet, nil)
 		require.ErrorContains(t, p.Start(t.Context()), "separator: must not be empty")
@@ -99,10 +97,7 @@ func TestPythonPartitioner(t *testing.T) {
 
 func TestSQLiteOffsets(t *testing.T) {
 	bin := goPlugin(t, "sqlite-offsets")
-	offsetstest.Run(t, func(t *testing.T) offsetstest.World {
-		o := options(t, bin, "path: "+filepath.Join(t.TempDir(), "offsets.db")+"\n")
-		return offsetstest.World{Keeps: true, Store: func() offsets.Store { return remote.NewStore(o, quiet) }}
-	})
+	check(t, bin, "offsets", "path: $DIR/offsets.db")
 	t.Run("broker", func(t *testing.T) {
 		dir := t.TempDir()
 		port, err := peers.FreePort()

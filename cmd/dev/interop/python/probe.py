@@ -168,9 +168,14 @@ def stdin_ended():
     return ended
 
 
+def flags():
+    """The program's flags, each with a value."""
+    given = sys.argv[1:]
+    return {name[2:]: value for name, value in zip(given[::2], given[1::2])}
+
+
 def main(open_client):
-    flags = sys.argv[1:]
-    args = {name[2:]: value for name, value in zip(flags[::2], flags[1::2])}
+    args = flags()
     client = open_client(args["bootstrap"])
     if args["role"] == "checks":
         Checks(args, client).run()
