@@ -25,6 +25,12 @@ const missedInARow = 3
 
 // transport says in few words what gRPC says of a call that failed on the way.
 func transport(err error) error {
+	switch {
+	case errors.Is(err, errAnswer):
+		return err
+	case errors.Is(err, errEnded):
+		return fmt.Errorf("%w: %w", errDown, err)
+	}
 	s := status.Convert(err)
 	text := s.Message()
 	const longest = 500

@@ -110,6 +110,8 @@ func TestCallFailures(t *testing.T) {
 		{"many", partitioner.ErrInvalid, "11 partitions for 10 records"},
 		{"huge", partitioner.ErrInvalid, "too large"},
 		{"raw-garbage", partitioner.ErrInvalid, "bad answer"},
+		{"raw-stream-mixed", partitioner.ErrInvalid, "bad answer: to call 0 instead of 1"},
+		{"raw-stream-ends", partitioner.ErrUnavailable, "it ended the stream"},
 		{"hang", partitioner.ErrUnavailable, "no answer within 1s"},
 		{"slow", partitioner.ErrUnavailable, "no answer within 1s"},
 		{"crash", partitioner.ErrUnavailable, "connection broke"},

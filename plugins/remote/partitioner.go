@@ -100,11 +100,13 @@ const (
 	// chunk is how many bytes of records one message holds at most, unless a single record has more: what a gRPC server takes
 	// that nobody told otherwise, with room for the rest.
 	chunk = 3 << 20
-	// keptRequest is the largest request whose memory is kept for another.
-	keptRequest = 1 << 20
+	// keptAnswer is how many partitions the memory has that is kept for another answer.
+	keptAnswer = 64 << 10
+	// largestAnswer bounds an answer in bytes: one to as many records as chunk may have.
+	largestAnswer = 8 << 20
 )
 
-var requests = sync.Pool{New: func() any { return &pluginv1.PartitionRequest{} }}
+var exchanges = sync.Pool{New: func() any { return &exchange{} }}
 
 // Partition implements the contract. A batch is one call, unless it is larger than a message may be.
 func (p *Partitioner) Partition(ctx context.Context, dst []int32, b *partitioner.Batch) ([]int32, error) {
@@ -152,13 +154,16 @@ func fitting(records []partitioner.Record) int {
 
 // ask makes one call and checks the answer.
 func (p *Partitioner) ask(ctx context.Context, s *session, dst []int32, b *partitioner.Batch, records []partitioner.Record) ([]int32, error) {
-	q := requests.Get().(*pluginv1.PartitionRequest)
-	q.SetBatch(b, records)
-	answer, err := call(ctx, p.host, s, 64<<10+10*len(records), pluginv1.NewPartitionerClient(s.conn).Partition, q)
-	q.Available = nil
-	if len(q.GetValues().GetData())+len(q.GetKeys().GetData())+len(q.GetHeaderValues().GetData()) <= keptRequest {
-		requests.Put(q)
-	}
+	e := exchanges.Get().(*exchange)
+	defer func() {
+		e.call = pluginv1.PartitionCall{}
+		if cap(e.answer.Partitions) <= keptAnswer {
+			exchanges.Put(e)
+		}
+	}()
+	e.call.Batch, e.call.Records, e.answer.Most = b, records, len(records)+1 // one more is wrong enough
+	_, err := call(ctx, p.host, s, 64<<10+10*len(records), s.partition(), e)
+	answer := &e.answer
 	switch {
 	case ended(err):
 		return dst, err
@@ -166,21 +171,21 @@ func (p *Partitioner) ask(ctx context.Context, s *session, dst []int32, b *parti
 		return dst, fmt.Errorf("%w: %w", partitioner.ErrInvalid, err)
 	case err != nil:
 		return dst, fmt.Errorf("%w: %w", partitioner.ErrUnavailable, err)
-	case answer.GetError() != nil:
-		err := answer.GetError().For(pluginv1.RolePartitioner)
+	case answer.Error != nil:
+		err := answer.Error.For(pluginv1.RolePartitioner)
 		if !errors.Is(err, partitioner.ErrInvalid) && !errors.Is(err, partitioner.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", partitioner.ErrUnavailable, err)
 		}
 		return dst, err
-	case len(answer.GetPartitions()) != len(records):
-		return dst, fmt.Errorf("%w: %w: %d partitions for %d records", partitioner.ErrInvalid, errAnswer, len(answer.GetPartitions()), len(records))
+	case len(answer.Partitions) != len(records):
+		return dst, fmt.Errorf("%w: %w: %d partitions for %d records", partitioner.ErrInvalid, errAnswer, len(answer.Partitions), len(records))
 	}
-	for i, at := range answer.GetPartitions() {
+	for i, at := range answer.Partitions {
 		if at < 0 || at >= b.Partitions {
 			return dst, fmt.Errorf("%w: %w: partition %d for record %d, topic %q has %d", partitioner.ErrInvalid, errAnswer, at, i, b.Topic, b.Partitions)
 		}
 	}
-	return append(dst, answer.GetPartitions()...), nil
+	return append(dst, answer.Partitions...), nil
 }
 
 // fall answers through the fallback, when there is one and why isn't the plug-in's own opinion of the batch.

@@ -39,6 +39,7 @@ type session struct {
 	client     *goplugin.Client
 	info       *pluginv1.InfoResponse
 	configured *pluginv1.ConfigureResponse
+	streams    streams // when it takes them
 	output     *output
 	dir        string       // holds the socket
 	missed     atomic.Int32 // deadlines missed in a row
@@ -213,6 +214,16 @@ func (l *launcher) explain(err error) error {
 	return fmt.Errorf("handshake: %w", err)
 }
 
+// partition is the way to ask a partitioner: a stream, when it takes streams, else call by call.
+func (s *session) partition() func(context.Context, *exchange, ...grpc.CallOption) (struct{}, error) {
+	if s.configured.GetPartitionStream() {
+		return s.streams.partition
+	}
+	return func(ctx context.Context, e *exchange, options ...grpc.CallOption) (struct{}, error) {
+		return struct{}{}, s.conn.Invoke(ctx, pluginv1.Partitioner_Partition_FullMethodName, &e.call, &e.answer, options...)
+	}
+}
+
 // ask asks the plug-in what it is.
 func (l *launcher) ask(ctx context.Context, s *session) error {
 	info, err := pluginv1.NewPluginClient(s.conn).Info(ctx, &pluginv1.InfoRequest{}, grpc.MaxCallRecvMsgSize(largestInfo))
@@ -220,6 +231,7 @@ func (l *launcher) ask(ctx context.Context, s *session) error {
 		return fmt.Errorf("info: %w", transport(err))
 	}
 	s.info = info
+	s.streams.client = pluginv1.NewPartitionerClient(s.conn)
 	return nil
 }
 

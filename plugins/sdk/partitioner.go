@@ -3,8 +3,10 @@ package sdk
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
 	"github.com/barnabas-mq/barnabas/core/config"
@@ -30,7 +32,7 @@ func partitionerRole(f partitioner.Factory) role {
 
 // traits is what the host is to know of a partitioner before it asks for partitions.
 func traits(p partitioner.Partitioner) *pluginv1.ConfigureResponse {
-	r := &pluginv1.ConfigureResponse{Keyed: p.Keyed()}
+	r := &pluginv1.ConfigureResponse{Keyed: p.Keyed(), PartitionStream: true}
 	if e, ok := p.(partitioner.EmptyKeys); ok {
 		r.EmptyIsNoKey = !e.EmptyIsKey()
 	}
@@ -60,20 +62,57 @@ type partitionerService struct {
 
 // Partition implements the service Partitioner.
 func (s *partitionerService) Partition(ctx context.Context, q *pluginv1.PartitionRequest) (*pluginv1.PartitionResponse, error) {
+	b, err := q.Batch()
+	answer := &pluginv1.PartitionAnswer{Partitions: make([]int32, 0, len(q.GetKeys().GetSizes()))}
+	if err := s.answer(ctx, b, err, answer); err != nil {
+		return nil, err
+	}
+	return &pluginv1.PartitionResponse{Error: answer.Error, Partitions: answer.Partitions, Call: q.GetCall()}, nil
+}
+
+// PartitionStream implements the service Partitioner.
+func (s *partitionerService) PartitionStream(stream grpc.BidiStreamingServer[pluginv1.PartitionRequest, pluginv1.PartitionResponse]) error {
+	task, answer := &pluginv1.PartitionTask{}, &pluginv1.PartitionAnswer{}
+	defer task.Free()
+	for {
+		if err := stream.RecvMsg(task); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		b, err := task.Batch()
+		if err := s.answer(stream.Context(), b, err, answer); err != nil {
+			return err
+		}
+		answer.Number = task.Number
+		task.Free()
+		if err := stream.SendMsg(answer); err != nil {
+			return err
+		}
+		if cap(answer.Partitions) > keptRecords {
+			task, answer = &pluginv1.PartitionTask{}, &pluginv1.PartitionAnswer{}
+		}
+	}
+}
+
+// keptRecords is how many records a batch may have had whose memory is kept for the next one.
+const keptRecords = 64 << 10
+
+// answer asks the implementation. fault says that the batch makes no sense. The error is gRPC's own, for a call that has ended.
+func (s *partitionerService) answer(ctx context.Context, b *partitioner.Batch, fault error, to *pluginv1.PartitionAnswer) error {
+	to.Error, to.Partitions = nil, to.Partitions[:0]
 	r := s.server.running.Load()
 	if r == nil || r.partitioner == nil {
-		return &pluginv1.PartitionResponse{Error: notConfigured()}, nil
+		to.Error = notConfigured()
+		return nil
 	}
-	b, err := q.Batch()
-	if err != nil {
-		return &pluginv1.PartitionResponse{Error: pluginv1.NewError(pluginv1.RolePartitioner, err)}, nil
-	}
-	answers, err := r.partitioner.Partition(ctx, make([]int32, 0, len(b.Records)), b)
-	if err != nil {
-		if gone := ended(ctx, err); gone != nil {
-			return nil, gone
+	if fault == nil {
+		var got []int32
+		if got, fault = r.partitioner.Partition(ctx, to.Partitions, b); fault == nil {
+			to.Partitions = got
+			return nil
 		}
-		return &pluginv1.PartitionResponse{Error: pluginv1.NewError(pluginv1.RolePartitioner, err)}, nil
 	}
-	return &pluginv1.PartitionResponse{Partitions: answers}, nil
+	to.Error = pluginv1.NewError(pluginv1.RolePartitioner, fault)
+	return ended(ctx, fault)
 }

@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -102,7 +103,7 @@ func (r *raw) Configure(_ context.Context, q *pluginv1.ConfigureRequest) (*plugi
 	if len(q.GetOptionsYaml()) > 0 && r.mode != "raw-lax" {
 		return &pluginv1.ConfigureResponse{Error: &pluginv1.Error{Code: pluginv1.Code_CODE_OPTIONS, Message: "there are no options"}}, nil
 	}
-	return &pluginv1.ConfigureResponse{}, nil
+	return &pluginv1.ConfigureResponse{PartitionStream: strings.HasPrefix(r.mode, "raw-stream")}, nil
 }
 
 // Ping isn't answered when the plug-in is raw-dead.
@@ -136,6 +137,27 @@ func (r *rawPartitioner) Partition(_ context.Context, q *pluginv1.PartitionReque
 		answer.Partitions = append(answer.Partitions, b.Choose(0))
 	}
 	return answer, nil
+}
+
+// PartitionStream answers as Partition does, unless the plug-in is raw-stream-mixed, which answers the call before, or
+// raw-stream-ends, which answers none.
+func (r *rawPartitioner) PartitionStream(stream grpc.BidiStreamingServer[pluginv1.PartitionRequest, pluginv1.PartitionResponse]) error {
+	for {
+		q, err := stream.Recv()
+		if err != nil || r.mode == "raw-stream-ends" {
+			return nil
+		}
+		answer, err := r.Partition(stream.Context(), q)
+		if err != nil {
+			return err
+		}
+		if answer.Call = q.GetCall(); r.mode == "raw-stream-mixed" {
+			answer.Call--
+		}
+		if err := stream.Send(answer); err != nil {
+			return err
+		}
+	}
 }
 
 // garbage encodes answers to partition as something that is no message.

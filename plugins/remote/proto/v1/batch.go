@@ -3,33 +3,13 @@ package pluginv1
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/barnabas-mq/barnabas/core/partitioner"
 )
 
 // errColumn says that sizes and data of a column don't belong together.
 var errColumn = errors.New("a column's sizes are not those of its data")
-
-// reset empties a column and keeps its memory.
-func (x *Column) reset() {
-	x.Data, x.Sizes = x.Data[:0], x.Sizes[:0]
-}
-
-// add appends one element.
-func (x *Column) add(b []byte) {
-	if b == nil {
-		x.Sizes = append(x.Sizes, -1)
-		return
-	}
-	x.Sizes = append(x.Sizes, int32(len(b)))
-	x.Data = append(x.Data, b...)
-}
-
-// addText appends a string, which is never null.
-func (x *Column) addText(s string) {
-	x.Sizes = append(x.Sizes, int32(len(s)))
-	x.Data = append(x.Data, s...)
-}
 
 // reader takes the elements of a column one by one.
 type reader struct {
@@ -66,63 +46,49 @@ func (r *reader) next() []byte {
 // done says whether everything was taken and nothing was wrong.
 func (r *reader) done() bool { return !r.bad && len(r.sizes) == 0 && len(r.data) == 0 }
 
-// SetBatch fills the request with records of a batch, all or some, reusing the memory that it has. The request keeps nothing
-// of the batch but its list of available partitions.
-func (x *PartitionRequest) SetBatch(b *partitioner.Batch, records []partitioner.Record) {
-	x.Topic, x.Partitions, x.Available = b.Topic, b.Partitions, b.Available
-	for _, c := range []**Column{&x.Keys, &x.Values, &x.HeaderNames, &x.HeaderValues} {
-		if *c == nil {
-			*c = &Column{}
-		}
-		(*c).reset()
-	}
-	x.HeaderCounts = x.HeaderCounts[:0]
-	headers := false
-	for i := range records {
-		r := &records[i]
-		x.Keys.add(r.Key)
-		x.Values.add(r.Value)
-		x.HeaderCounts = append(x.HeaderCounts, uint32(len(r.Headers)))
-		for _, h := range r.Headers {
-			headers = true
-			x.HeaderNames.addText(h.Key)
-			x.HeaderValues.add(h.Value)
-		}
-	}
-	if !headers {
-		x.HeaderCounts = x.HeaderCounts[:0]
-	}
+// columns are what the records of a batch come in.
+type columns struct {
+	keys, values, names, headerValues reader
+	counts                            []uint32 // of headers; empty when no record has any
 }
 
-// Batch gives what SetBatch put in. The batch shares the request's memory. An error says that the request makes no sense.
-func (x *PartitionRequest) Batch() (*partitioner.Batch, error) {
-	keys, values := x.GetKeys().reader(), x.GetValues().reader()
-	names, headerValues := x.GetHeaderNames().reader(), x.GetHeaderValues().reader()
-	n := len(keys.sizes)
-	counts := x.GetHeaderCounts()
-	if len(values.sizes) != n || len(counts) != 0 && len(counts) != n || len(names.sizes) != len(headerValues.sizes) {
-		return nil, fmt.Errorf("%w: columns of %d keys, %d values, %d header counts, %d header names and %d header values", partitioner.ErrInvalid,
-			n, len(values.sizes), len(counts), len(names.sizes), len(headerValues.sizes))
+// fill makes the records of a batch, which share the memory of the columns. headers is memory for all headers; it is given
+// back, maybe larger.
+func (c columns) fill(b *partitioner.Batch, headers []partitioner.Header) ([]partitioner.Header, error) {
+	n := len(c.keys.sizes)
+	if len(c.values.sizes) != n || len(c.counts) != 0 && len(c.counts) != n || len(c.names.sizes) != len(c.headerValues.sizes) {
+		return headers, fmt.Errorf("%w: columns of %d keys, %d values, %d header counts, %d header names and %d header values", partitioner.ErrInvalid,
+			n, len(c.values.sizes), len(c.counts), len(c.names.sizes), len(c.headerValues.sizes))
 	}
-	b := &partitioner.Batch{Topic: x.GetTopic(), Partitions: x.GetPartitions(), Available: x.GetAvailable(), Records: make([]partitioner.Record, n)}
-	headers := make([]partitioner.Header, 0, len(names.sizes)) // of all records; appending never moves it
+	b.Records = slices.Grow(b.Records[:0], n)[:n]
+	headers = slices.Grow(headers[:0], len(c.names.sizes)) // appending never moves it
 	for i := range b.Records {
-		r := &b.Records[i]
-		r.Key, r.Value = keys.next(), values.next()
-		if len(counts) == 0 || counts[i] == 0 {
+		b.Records[i] = partitioner.Record{Key: c.keys.next(), Value: c.values.next()}
+		if len(c.counts) == 0 || c.counts[i] == 0 {
 			continue
 		}
-		if int64(counts[i]) > int64(len(names.sizes)) {
-			return nil, fmt.Errorf("%w: record %d has %d headers, %d are left", partitioner.ErrInvalid, i, counts[i], len(names.sizes))
+		if int64(c.counts[i]) > int64(len(c.names.sizes)) {
+			return headers, fmt.Errorf("%w: record %d has %d headers, %d are left", partitioner.ErrInvalid, i, c.counts[i], len(c.names.sizes))
 		}
 		first := len(headers)
-		for range counts[i] {
-			headers = append(headers, partitioner.Header{Key: string(names.next()), Value: headerValues.next()})
+		for range c.counts[i] {
+			headers = append(headers, partitioner.Header{Key: string(c.names.next()), Value: c.headerValues.next()})
 		}
-		r.Headers = headers[first:len(headers):len(headers)]
+		b.Records[i].Headers = headers[first:len(headers):len(headers)]
 	}
-	if !keys.done() || !values.done() || !names.done() || !headerValues.done() {
-		return nil, fmt.Errorf("%w: %w", partitioner.ErrInvalid, errColumn)
+	if !c.keys.done() || !c.values.done() || !c.names.done() || !c.headerValues.done() {
+		return headers, fmt.Errorf("%w: %w", partitioner.ErrInvalid, errColumn)
+	}
+	return headers, nil
+}
+
+// Batch gives the batch that a [PartitionCall] was made of. It shares the request's memory. An error says that the request
+// makes no sense.
+func (x *PartitionRequest) Batch() (*partitioner.Batch, error) {
+	b := &partitioner.Batch{Topic: x.GetTopic(), Partitions: x.GetPartitions(), Available: x.GetAvailable()}
+	c := columns{x.GetKeys().reader(), x.GetValues().reader(), x.GetHeaderNames().reader(), x.GetHeaderValues().reader(), x.GetHeaderCounts()}
+	if _, err := c.fill(b, nil); err != nil {
+		return nil, err
 	}
 	return b, nil
 }

@@ -527,9 +527,11 @@ type ConfigureResponse struct {
 	// empty_is_no_key: a key of no bytes counts as none (core/partitioner, EmptyKeys).
 	EmptyIsNoKey bool `protobuf:"varint,5,opt,name=empty_is_no_key,json=emptyIsNoKey,proto3" json:"empty_is_no_key,omitempty"`
 	// bound: records belong where they are put for another reason than their key alone (core/partitioner, Bound).
-	Bound         bool `protobuf:"varint,6,opt,name=bound,proto3" json:"bound,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Bound bool `protobuf:"varint,6,opt,name=bound,proto3" json:"bound,omitempty"`
+	// partition_stream: PartitionStream is served.
+	PartitionStream bool `protobuf:"varint,7,opt,name=partition_stream,json=partitionStream,proto3" json:"partition_stream,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ConfigureResponse) Reset() {
@@ -600,6 +602,13 @@ func (x *ConfigureResponse) GetEmptyIsNoKey() bool {
 func (x *ConfigureResponse) GetBound() bool {
 	if x != nil {
 		return x.Bound
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetPartitionStream() bool {
+	if x != nil {
+		return x.PartitionStream
 	}
 	return false
 }
@@ -797,8 +806,10 @@ type PartitionRequest struct {
 	// header_counts says for each record how many headers it has. It is empty when no record has any.
 	HeaderCounts []uint32 `protobuf:"varint,6,rep,packed,name=header_counts,json=headerCounts,proto3" json:"header_counts,omitempty"`
 	// header_names and header_values have one element for each header of the batch, record by record.
-	HeaderNames   *Column `protobuf:"bytes,7,opt,name=header_names,json=headerNames,proto3" json:"header_names,omitempty"`
-	HeaderValues  *Column `protobuf:"bytes,8,opt,name=header_values,json=headerValues,proto3" json:"header_values,omitempty"`
+	HeaderNames  *Column `protobuf:"bytes,7,opt,name=header_names,json=headerNames,proto3" json:"header_names,omitempty"`
+	HeaderValues *Column `protobuf:"bytes,8,opt,name=header_values,json=headerValues,proto3" json:"header_values,omitempty"`
+	// call is, on a stream, a number that the answer repeats.
+	Call          uint64 `protobuf:"varint,9,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -889,11 +900,20 @@ func (x *PartitionRequest) GetHeaderValues() *Column {
 	return nil
 }
 
+func (x *PartitionRequest) GetCall() uint64 {
+	if x != nil {
+		return x.Call
+	}
+	return 0
+}
+
 type PartitionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Error *Error                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
 	// partitions are the answers, one for each record, each at least 0 and below the request's number.
-	Partitions    []int32 `protobuf:"varint,2,rep,packed,name=partitions,proto3" json:"partitions,omitempty"`
+	Partitions []int32 `protobuf:"varint,2,rep,packed,name=partitions,proto3" json:"partitions,omitempty"`
+	// call is that of the request.
+	Call          uint64 `protobuf:"varint,3,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -940,6 +960,13 @@ func (x *PartitionResponse) GetPartitions() []int32 {
 		return x.Partitions
 	}
 	return nil
+}
+
+func (x *PartitionResponse) GetCall() uint64 {
+	if x != nil {
+		return x.Call
+	}
+	return 0
 }
 
 type CompressRequest struct {
@@ -1746,14 +1773,15 @@ const file_barnabas_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x10ConfigureRequest\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12!\n" +
 	"\foptions_yaml\x18\x02 \x01(\fR\voptionsYaml\x12!\n" +
-	"\foptions_json\x18\x03 \x01(\fR\voptionsJson\"\xea\x01\n" +
+	"\foptions_json\x18\x03 \x01(\fR\voptionsJson\"\x95\x02\n" +
 	"\x11ConfigureResponse\x12/\n" +
 	"\x05error\x18\x01 \x01(\v2\x19.barnabas.plugin.v1.ErrorR\x05error\x12\x14\n" +
 	"\x05keyed\x18\x02 \x01(\bR\x05keyed\x12\x19\n" +
 	"\bcodec_id\x18\x03 \x01(\x05R\acodecId\x126\n" +
 	"\x06levels\x18\x04 \x03(\v2\x1e.barnabas.plugin.v1.LevelRangeR\x06levels\x12%\n" +
 	"\x0fempty_is_no_key\x18\x05 \x01(\bR\femptyIsNoKey\x12\x14\n" +
-	"\x05bound\x18\x06 \x01(\bR\x05bound\"0\n" +
+	"\x05bound\x18\x06 \x01(\bR\x05bound\x12)\n" +
+	"\x10partition_stream\x18\a \x01(\bR\x0fpartitionStream\"0\n" +
 	"\n" +
 	"LevelRange\x12\x10\n" +
 	"\x03min\x18\x01 \x01(\x05R\x03min\x12\x10\n" +
@@ -1762,7 +1790,7 @@ const file_barnabas_plugin_v1_plugin_proto_rawDesc = "" +
 	"\fPingResponse\"2\n" +
 	"\x06Column\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x14\n" +
-	"\x05sizes\x18\x02 \x03(\x11R\x05sizes\"\xef\x02\n" +
+	"\x05sizes\x18\x02 \x03(\x11R\x05sizes\"\x83\x03\n" +
 	"\x10PartitionRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
@@ -1773,12 +1801,14 @@ const file_barnabas_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06values\x18\x05 \x01(\v2\x1a.barnabas.plugin.v1.ColumnR\x06values\x12#\n" +
 	"\rheader_counts\x18\x06 \x03(\rR\fheaderCounts\x12=\n" +
 	"\fheader_names\x18\a \x01(\v2\x1a.barnabas.plugin.v1.ColumnR\vheaderNames\x12?\n" +
-	"\rheader_values\x18\b \x01(\v2\x1a.barnabas.plugin.v1.ColumnR\fheaderValues\"d\n" +
+	"\rheader_values\x18\b \x01(\v2\x1a.barnabas.plugin.v1.ColumnR\fheaderValues\x12\x12\n" +
+	"\x04call\x18\t \x01(\x04R\x04call\"x\n" +
 	"\x11PartitionResponse\x12/\n" +
 	"\x05error\x18\x01 \x01(\v2\x19.barnabas.plugin.v1.ErrorR\x05error\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x02 \x03(\x05R\n" +
-	"partitions\"J\n" +
+	"partitions\x12\x12\n" +
+	"\x04call\x18\x03 \x01(\x04R\x04call\"J\n" +
 	"\x0fCompressRequest\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x19\n" +
 	"\x05level\x18\x02 \x01(\x05H\x00R\x05level\x88\x01\x01B\b\n" +
@@ -1851,9 +1881,10 @@ const file_barnabas_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06Plugin\x12I\n" +
 	"\x04Info\x12\x1f.barnabas.plugin.v1.InfoRequest\x1a .barnabas.plugin.v1.InfoResponse\x12X\n" +
 	"\tConfigure\x12$.barnabas.plugin.v1.ConfigureRequest\x1a%.barnabas.plugin.v1.ConfigureResponse\x12I\n" +
-	"\x04Ping\x12\x1f.barnabas.plugin.v1.PingRequest\x1a .barnabas.plugin.v1.PingResponse2g\n" +
+	"\x04Ping\x12\x1f.barnabas.plugin.v1.PingRequest\x1a .barnabas.plugin.v1.PingResponse2\xcb\x01\n" +
 	"\vPartitioner\x12X\n" +
-	"\tPartition\x12$.barnabas.plugin.v1.PartitionRequest\x1a%.barnabas.plugin.v1.PartitionResponse2\xc1\x01\n" +
+	"\tPartition\x12$.barnabas.plugin.v1.PartitionRequest\x1a%.barnabas.plugin.v1.PartitionResponse\x12b\n" +
+	"\x0fPartitionStream\x12$.barnabas.plugin.v1.PartitionRequest\x1a%.barnabas.plugin.v1.PartitionResponse(\x010\x012\xc1\x01\n" +
 	"\vCompression\x12U\n" +
 	"\bCompress\x12#.barnabas.plugin.v1.CompressRequest\x1a$.barnabas.plugin.v1.CompressResponse\x12[\n" +
 	"\n" +
@@ -1934,24 +1965,26 @@ var file_barnabas_plugin_v1_plugin_proto_depIdxs = []int32{
 	7,  // 21: barnabas.plugin.v1.Plugin.Configure:input_type -> barnabas.plugin.v1.ConfigureRequest
 	10, // 22: barnabas.plugin.v1.Plugin.Ping:input_type -> barnabas.plugin.v1.PingRequest
 	13, // 23: barnabas.plugin.v1.Partitioner.Partition:input_type -> barnabas.plugin.v1.PartitionRequest
-	15, // 24: barnabas.plugin.v1.Compression.Compress:input_type -> barnabas.plugin.v1.CompressRequest
-	17, // 25: barnabas.plugin.v1.Compression.Decompress:input_type -> barnabas.plugin.v1.DecompressRequest
-	19, // 26: barnabas.plugin.v1.Offsets.Prepare:input_type -> barnabas.plugin.v1.PrepareRequest
-	21, // 27: barnabas.plugin.v1.Offsets.Load:input_type -> barnabas.plugin.v1.LoadRequest
-	25, // 28: barnabas.plugin.v1.Offsets.Unload:input_type -> barnabas.plugin.v1.UnloadRequest
-	27, // 29: barnabas.plugin.v1.Offsets.Write:input_type -> barnabas.plugin.v1.WriteRequest
-	4,  // 30: barnabas.plugin.v1.Plugin.Info:output_type -> barnabas.plugin.v1.InfoResponse
-	8,  // 31: barnabas.plugin.v1.Plugin.Configure:output_type -> barnabas.plugin.v1.ConfigureResponse
-	11, // 32: barnabas.plugin.v1.Plugin.Ping:output_type -> barnabas.plugin.v1.PingResponse
-	14, // 33: barnabas.plugin.v1.Partitioner.Partition:output_type -> barnabas.plugin.v1.PartitionResponse
-	16, // 34: barnabas.plugin.v1.Compression.Compress:output_type -> barnabas.plugin.v1.CompressResponse
-	18, // 35: barnabas.plugin.v1.Compression.Decompress:output_type -> barnabas.plugin.v1.DecompressResponse
-	20, // 36: barnabas.plugin.v1.Offsets.Prepare:output_type -> barnabas.plugin.v1.PrepareResponse
-	22, // 37: barnabas.plugin.v1.Offsets.Load:output_type -> barnabas.plugin.v1.LoadResponse
-	26, // 38: barnabas.plugin.v1.Offsets.Unload:output_type -> barnabas.plugin.v1.UnloadResponse
-	28, // 39: barnabas.plugin.v1.Offsets.Write:output_type -> barnabas.plugin.v1.WriteResponse
-	30, // [30:40] is the sub-list for method output_type
-	20, // [20:30] is the sub-list for method input_type
+	13, // 24: barnabas.plugin.v1.Partitioner.PartitionStream:input_type -> barnabas.plugin.v1.PartitionRequest
+	15, // 25: barnabas.plugin.v1.Compression.Compress:input_type -> barnabas.plugin.v1.CompressRequest
+	17, // 26: barnabas.plugin.v1.Compression.Decompress:input_type -> barnabas.plugin.v1.DecompressRequest
+	19, // 27: barnabas.plugin.v1.Offsets.Prepare:input_type -> barnabas.plugin.v1.PrepareRequest
+	21, // 28: barnabas.plugin.v1.Offsets.Load:input_type -> barnabas.plugin.v1.LoadRequest
+	25, // 29: barnabas.plugin.v1.Offsets.Unload:input_type -> barnabas.plugin.v1.UnloadRequest
+	27, // 30: barnabas.plugin.v1.Offsets.Write:input_type -> barnabas.plugin.v1.WriteRequest
+	4,  // 31: barnabas.plugin.v1.Plugin.Info:output_type -> barnabas.plugin.v1.InfoResponse
+	8,  // 32: barnabas.plugin.v1.Plugin.Configure:output_type -> barnabas.plugin.v1.ConfigureResponse
+	11, // 33: barnabas.plugin.v1.Plugin.Ping:output_type -> barnabas.plugin.v1.PingResponse
+	14, // 34: barnabas.plugin.v1.Partitioner.Partition:output_type -> barnabas.plugin.v1.PartitionResponse
+	14, // 35: barnabas.plugin.v1.Partitioner.PartitionStream:output_type -> barnabas.plugin.v1.PartitionResponse
+	16, // 36: barnabas.plugin.v1.Compression.Compress:output_type -> barnabas.plugin.v1.CompressResponse
+	18, // 37: barnabas.plugin.v1.Compression.Decompress:output_type -> barnabas.plugin.v1.DecompressResponse
+	20, // 38: barnabas.plugin.v1.Offsets.Prepare:output_type -> barnabas.plugin.v1.PrepareResponse
+	22, // 39: barnabas.plugin.v1.Offsets.Load:output_type -> barnabas.plugin.v1.LoadResponse
+	26, // 40: barnabas.plugin.v1.Offsets.Unload:output_type -> barnabas.plugin.v1.UnloadResponse
+	28, // 41: barnabas.plugin.v1.Offsets.Write:output_type -> barnabas.plugin.v1.WriteResponse
+	31, // [31:42] is the sub-list for method output_type
+	20, // [20:31] is the sub-list for method input_type
 	20, // [20:20] is the sub-list for extension type_name
 	20, // [20:20] is the sub-list for extension extendee
 	0,  // [0:20] is the sub-list for field type_name
