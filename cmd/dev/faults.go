@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/barnabas-mq/barnabas/cmd/dev/faults"
+	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
+)
+
+func (d *dev) faultsCommand() *cobra.Command {
+	var f faultFlags
+	var about strings.Builder
+	for _, s := range faults.Scenarios() {
+		fmt.Fprintf(&about, "  %-18s %s\n", s.Name, s.About)
+	}
+	c := &cobra.Command{
+		Use:   "faults [SCENARIO…]",
+		Short: "Break clusters of three brokers under load, and see that they keep what they promise",
+		Long: `Starts a ZooKeeper of three servers, and for each scenario a cluster of three brokers on it, and breaks it while
+records are written and read. Without names it is those that every change has to pass, with --long all:
+
+` + about.String(),
+		RunE: func(c *cobra.Command, args []string) error { return d.faults(c.Context(), f, args) },
+	}
+	c.Flags().BoolVar(&f.long, "long", false, "all scenarios, and more of everything in each (an hour)")
+	c.Flags().Uint64Var(&f.seed, "seed", 0, "of what is left to chance (default: another one each time)")
+	c.Flags().StringVar(&f.storage, "storage", "", "mmap or sendfile (default: the broker's)")
+	c.Flags().IntVar(&f.rounds, "rounds", 1, "how many times, each with the next seed")
+	return c
+}
+
+type faultFlags struct {
+	long    bool
+	seed    uint64
+	storage string
+	rounds  int
+}
+
+// pickScenarios gives the scenarios with the given names; without names the short ones, or all.
+func pickScenarios(names []string, long bool) (picked []faults.Scenario, err error) {
+	known := map[string]faults.Scenario{}
+	for _, s := range faults.Scenarios() {
+		known[s.Name] = s
+		if len(names) == 0 && (s.Short || long) {
+			picked = append(picked, s)
+		}
+	}
+	for _, name := range names {
+		s, ok := known[name]
+		if !ok {
+			return nil, fmt.Errorf("no scenario %q: faults --help lists them", name)
+		}
+		picked = append(picked, s)
+	}
+	return picked, nil
+}
+
+func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
+	scenarios, err := pickScenarios(names, f.long)
+	if err != nil {
+		return err
+	}
+	bin, err := d.tools.GoBuild(ctx, "./cmd/barnabas")
+	if err != nil {
+		return err
+	}
+	dir, cleanup, err := d.env.TempDir("faults-")
+	if err != nil {
+		return err
+	}
+	zookeeper, err := zktest.Start(ctx, zktest.Options{Dir: filepath.Join(dir, "zookeeper"), Servers: 3})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = zookeeper.Stop() }()
+	if f.seed == 0 {
+		f.seed = uint64(time.Now().UnixNano())
+	}
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"scenario", "result", "seconds", "acknowledged", "longest silence"})
+	var failed []string
+	for round := range uint64(max(1, f.rounds)) {
+		for _, s := range scenarios {
+			if ctx.Err() != nil {
+				break
+			}
+			seed := f.seed + round
+			place := fmt.Sprintf("%s-%d", s.Name, round)
+			d.env.Say("%s: %s (seed %d)", s.Name, s.About, seed)
+			got, err := s.Run(ctx, faults.Setting{
+				Options: faults.Options{Binary: bin, Dir: filepath.Join(dir, place), Storage: f.storage, ZooKeeper: zookeeper, Root: "/" + place},
+				Seed:    seed, Long: f.long, Say: d.env.Say,
+			})
+			row := table.Row{s.Name, "ok", fmt.Sprintf("%.0f", got.Took.Seconds())}
+			if err != nil {
+				failed = append(failed, fmt.Sprintf("%s (--seed %d)", s.Name, seed))
+				row[1] = "FAILED"
+				d.env.Print(fmt.Sprintf("\n%s FAILED: %v\n\n", s.Name, err))
+			}
+			if r := got.Report; r != nil {
+				row = append(row, r.Acknowledged, r.Silence.Round(10*time.Millisecond))
+			}
+			t.AppendRow(row)
+		}
+	}
+	d.env.Print("\n" + t.Render() + "\n")
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if len(failed) > 0 {
+		return errors.New("failed: " + strings.Join(failed, ", ") + "\nthe files are in " + dir)
+	}
+	cleanup()
+	return nil
+}

@@ -1,0 +1,335 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/core/record"
+)
+
+// beyondSession is longer than a session lasts without a word.
+const beyondSession = sessionTimeout + 4*time.Second
+
+// killed kills a broker, waits until the others go on without it, and starts it again.
+func killed(ctx context.Context, f *Field, which func(context.Context) (*Broker, error)) error {
+	b, err := which(ctx)
+	if err != nil {
+		return err
+	}
+	f.Say("%s is killed", b.name())
+	b.Kill()
+	if err := f.goesOn(ctx, patience); err != nil {
+		return err
+	}
+	return b.Start(ctx)
+}
+
+// killedBoth kills a leader and the controller. When these are two, nothing can be acknowledged until one is back.
+func killedBoth(ctx context.Context, f *Field) error {
+	controller, err := f.Controller(ctx)
+	if err != nil {
+		return err
+	}
+	leader, err := f.leader(ctx)
+	if err != nil {
+		return err
+	}
+	f.Say("%s and %s are killed", leader.name(), controller.name())
+	leader.Kill()
+	controller.Kill()
+	if !pause(ctx, time.Duration(f.Random.Int64N(int64(2*sessionTimeout)))) {
+		return ctx.Err()
+	}
+	if err := leader.Start(ctx); err != nil {
+		return err
+	}
+	return controller.Start(ctx)
+}
+
+// paused pauses a broker until its session has ended and the others go on without it.
+func paused(ctx context.Context, f *Field, which func(context.Context) (*Broker, error)) error {
+	b, err := which(ctx)
+	if err != nil {
+		return err
+	}
+	d := beyondSession
+	if f.Long {
+		d = 30 * time.Second
+	}
+	f.Say("%s is paused for %s", b.name(), d)
+	if err := b.Pause(); err != nil {
+		return err
+	}
+	if !pause(ctx, d) {
+		return ctx.Err()
+	}
+	return errors.Join(f.goesOn(ctx, patience), b.Resume())
+}
+
+// cutFromBrokers cuts a leader from all other brokers. It can neither have its followers' fetches nor the controller's consent to
+// go on without them: what needs it waits.
+func cutFromBrokers(ctx context.Context, f *Field) error {
+	b, err := f.leader(ctx)
+	if err != nil {
+		return err
+	}
+	d := 10 * time.Second
+	f.Say("%s is cut from the other brokers for %s", b.name(), d)
+	f.cutFromBrokers(b)
+	if !pause(ctx, d) {
+		return ctx.Err()
+	}
+	f.Network.Heal()
+	return nil
+}
+
+// cutOneWay keeps what one broker sends from one other.
+func cutOneWay(ctx context.Context, f *Field) error {
+	b, err := f.leader(ctx)
+	if err != nil {
+		return err
+	}
+	other := f.anyOf(f.others(b))
+	from, to := b, other
+	if f.Random.IntN(2) == 0 {
+		from, to = other, b
+	}
+	d := 10 * time.Second
+	f.Say("nothing comes from %s to %s for %s", from.name(), to.name(), d)
+	f.Network.CutOneWay(from.name(), to.name())
+	if !pause(ctx, d) {
+		return ctx.Err()
+	}
+	f.Network.Heal()
+	return nil
+}
+
+// cutFromZooKeeper cuts a leader from ZooKeeper until its session has ended, and perhaps from the other brokers, too. The others
+// go on without it.
+func cutFromZooKeeper(ctx context.Context, f *Field, andBrokers bool) error {
+	b, err := f.leader(ctx)
+	if err != nil {
+		return err
+	}
+	f.Say("%s is cut from ZooKeeper for %s", b.name(), beyondSession)
+	f.cutFromZooKeeper(b)
+	if andBrokers {
+		f.cutFromBrokers(b)
+	}
+	if !pause(ctx, beyondSession) {
+		return ctx.Err()
+	}
+	if err := f.goesOn(ctx, patience); err != nil {
+		return err
+	}
+	f.Network.Heal()
+	return nil
+}
+
+// slow delays all that brokers say to one another.
+func slow(ctx context.Context, f *Field) error {
+	for _, a := range f.Brokers {
+		for _, b := range f.others(a) {
+			f.Network.Delay(a.name(), b.name(), time.Duration(f.Random.Int64N(int64(100*time.Millisecond))))
+		}
+	}
+	f.Say("everything between brokers takes up to 100ms")
+	err := f.during(ctx, time.Duration(f.times(5, 30))*time.Second, patience)
+	f.Network.Heal()
+	return errors.Join(err, f.whole(ctx))
+}
+
+// zookeeperLeader kills ZooKeeper's leader: sessions move to the other servers.
+func zookeeperLeader(ctx context.Context, f *Field) error {
+	return again(ctx, f, f.times(1, 3), func() error {
+		s, err := f.ZooKeeper.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		f.Say("ZooKeeper's leader, server %d, is killed", s.ID)
+		if err := s.Kill(); err != nil {
+			return err
+		}
+		if err := f.during(ctx, 5*time.Second, patience); err != nil {
+			return err
+		}
+		return s.Start(ctx)
+	})
+}
+
+// zookeeperDown pauses all of ZooKeeper. Whoever leads leads on: nobody can take that away meanwhile.
+func zookeeperDown(ctx context.Context, f *Field) error {
+	d := time.Duration(f.times(8, 60)) * time.Second
+	f.Say("ZooKeeper is paused for %s", d)
+	for _, s := range f.ZooKeeper.Servers() {
+		if err := s.Pause(); err != nil {
+			return err
+		}
+	}
+	flowed := f.during(ctx, d, 15*time.Second)
+	if flowed != nil {
+		flowed = fmt.Errorf("without ZooKeeper: %w", flowed)
+	}
+	for _, s := range f.ZooKeeper.Servers() {
+		flowed = errors.Join(flowed, s.Resume())
+	}
+	return errors.Join(flowed, f.whole(ctx))
+}
+
+// reassigned moves replicas: to two brokers, to others, and back to three.
+func reassigned(ctx context.Context, f *Field) error {
+	for round := range f.times(1, 3) {
+		for step, sets := range [][][]int32{{{1, 2}, {2, 3}, {3, 1}}, {{3, 1}, {1, 2}, {2, 3}}, {{1, 2, 3}, {2, 3, 1}, {3, 1, 2}}} {
+			var assign kadm.AlterPartitionAssignmentsReq
+			want := map[int32][]int32{}
+			for p := range int32(partitions) {
+				want[p] = sets[(int(p)+round)%len(sets)]
+				assign.Assign(f.topic(), p, want[p])
+			}
+			f.Say("replicas are moved: step %d", step+1)
+			answers, err := f.admin.AlterPartitionAssignments(ctx, assign)
+			if err = errors.Join(err, answers.Error()); err != nil {
+				return err
+			}
+			err = f.await(ctx, 2*time.Minute, "replicas are where they were moved to", func(m kadm.Metadata) bool {
+				for p, replicas := range want {
+					got := m.Topics[f.topic()].Partitions[p]
+					if !same(got.Replicas, replicas) || !same(got.ISR, replicas) {
+						return false
+					}
+				}
+				return true
+			}, f.topic())
+			if err = errors.Join(err, f.goesOn(ctx, patience)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// same says whether two lists have the same elements.
+func same(a, b []int32) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+// torn kills a broker and takes the ends of its logs away, as the death of a machine can that had not written everything to its disk:
+// some whole batches and a part of one.
+func torn(ctx context.Context, f *Field) error {
+	b, err := f.leader(ctx)
+	if err != nil {
+		return err
+	}
+	f.Say("%s is killed, and loses the ends of its files", b.name())
+	b.Kill()
+	if err := f.goesOn(ctx, patience); err != nil {
+		return err
+	}
+	for p := range partitions {
+		if err := tear(filepath.Join(b.Data(), fmt.Sprintf("%s-%d", f.topic(), p)), f.Random.Float64()); err != nil {
+			return err
+		}
+	}
+	return b.Start(ctx)
+}
+
+// tear cuts the last segment of a partition in the middle of one of its last batches: how far from the end depends on luck, from 0
+// to 1.
+func tear(dir string, luck float64) error {
+	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil || len(logs) == 0 {
+		return errors.Join(err, fmt.Errorf("%s has no segment", dir))
+	}
+	last := slices.Max(logs)
+	data, err := os.ReadFile(last)
+	if err != nil {
+		return err
+	}
+	var ends []int64 // of whole batches
+	end := int64(0)
+	for batch, err := range record.All(data) {
+		if err != nil {
+			break // room that was made for what comes
+		}
+		end += int64(len(batch))
+		ends = append(ends, end)
+	}
+	if len(ends) == 0 {
+		return nil
+	}
+	const most = 50
+	at := ends[len(ends)-1-int(luck*float64(min(most, len(ends))))]
+	return os.Truncate(last, max(0, at-record.HeaderSize/2))
+}
+
+// full starts a broker with a limit on the size of its files, which its logs soon reach. Its directory fails, others lead, and when
+// there is room again it is back.
+func full(ctx context.Context, f *Field) error {
+	b, err := f.leader(ctx)
+	if err != nil {
+		return err
+	}
+	f.Say("%s has no room", b.name())
+	if err := b.Stop(); err != nil {
+		return err
+	}
+	b.shell = "ulimit -f 4096; " // 2 MiB
+	if err := b.Start(ctx); err != nil {
+		return err
+	}
+	err = f.await(ctx, 2*time.Minute, b.name()+" leads nothing and is in no set of replicas in sync", func(m kadm.Metadata) bool {
+		for _, p := range m.Topics[f.topic()].Partitions {
+			if p.Leader == int32(b.ID) || slices.Contains(p.ISR, int32(b.ID)) {
+				return false
+			}
+		}
+		return true
+	}, f.topic())
+	if err = errors.Join(err, f.goesOn(ctx, patience)); err != nil {
+		return err
+	}
+	b.Kill()
+	return errors.Join(b.Start(ctx), f.whole(ctx))
+}
+
+// anything breaks something.
+func anything(ctx context.Context, f *Field) error {
+	choices := []func() error{
+		func() error { return killed(ctx, f, f.leader) },
+		func() error { return killed(ctx, f, f.Controller) },
+		func() error { return killedBoth(ctx, f) },
+		func() error { return paused(ctx, f, f.leader) },
+		func() error { return cutFromBrokers(ctx, f) },
+		func() error { return cutOneWay(ctx, f) },
+		func() error { return cutFromZooKeeper(ctx, f, f.Random.IntN(2) == 0) },
+		func() error { return torn(ctx, f) },
+	}
+	return choices[f.Random.IntN(len(choices))]()
+}
+
+// write writes records to one partition, acknowledged by its leader alone.
+func (c *Cluster) write(ctx context.Context, topic string, acks kgo.Acks, values ...string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...), kgo.RequiredAcks(acks), kgo.DisableIdempotentWrite(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MetadataMinAge(50*time.Millisecond), kgo.RecordDeliveryTimeout(patience))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for _, v := range values {
+		if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte(v)}).FirstErr(); err != nil {
+			return fmt.Errorf("write %q to %s: %w", v, topic, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/cmd/dev/faults/network"
+	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
+)
+
+// sessionTimeout is that of the brokers' sessions with ZooKeeper.
+const sessionTimeout = 3 * time.Second
+
+// Cluster is brokers and their ZooKeeper, with wires between all of them.
+type Cluster struct {
+	Brokers   []*Broker // their ids are 1, 2, …
+	ZooKeeper *zktest.Ensemble
+	Network   *network.Network
+
+	dir    string
+	client *kgo.Client
+	admin  *kadm.Client
+}
+
+// Options say what kind of cluster.
+type Options struct {
+	Binary    string            // barnabas
+	Dir       string            // an empty folder
+	Brokers   int               // 0 is 3
+	Storage   string            // "" is the broker's default
+	ZooKeeper *zktest.Ensemble  // runs
+	Root      string            // the path in ZooKeeper below which the cluster keeps its nodes
+	Property  map[string]string // further ones of all brokers
+}
+
+// NewCluster wires a cluster up. Nothing runs yet.
+func NewCluster(o Options) (*Cluster, error) {
+	if o.Brokers == 0 {
+		o.Brokers = 3
+	}
+	c := &Cluster{ZooKeeper: o.ZooKeeper, dir: o.Dir}
+	c.Network = network.New(network.Processes(c.processes))
+	for id := 1; id <= o.Brokers; id++ {
+		b := &Broker{ID: id, bin: o.Binary, dir: filepath.Join(o.Dir, fmt.Sprintf("broker-%d", id)), storage: o.Storage, properties: o.Property}
+		if err := c.wire(b, o); err != nil {
+			c.Network.Close()
+			return nil, err
+		}
+		c.Brokers = append(c.Brokers, b)
+	}
+	return c, nil
+}
+
+// wire gives a broker its addresses and gates.
+func (c *Cluster) wire(b *Broker, o Options) (err error) {
+	if b.clients, err = freeAddr(); err != nil {
+		return err
+	}
+	if b.internal, err = freeAddr(); err != nil {
+		return err
+	}
+	if b.gates.clients, err = c.Network.Gate("", b.name(), b.clients); err != nil {
+		return err
+	}
+	if b.gates.internal, err = c.Network.Gate("", b.name(), b.internal); err != nil {
+		return err
+	}
+	var servers []string
+	for _, s := range o.ZooKeeper.Servers() {
+		g, err := c.Network.Gate(b.name(), zooName(s), s.Addr)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, g.Addr())
+	}
+	b.zookeeper = strings.Join(servers, ",") + o.Root
+	return nil
+}
+
+func zooName(s *zktest.Server) string { return fmt.Sprintf("zookeeper %d", s.ID) }
+
+// processes names the brokers' processes, for the network, whose goroutines call it.
+func (c *Cluster) processes() map[int]string {
+	names := map[int]string{}
+	for _, b := range c.Brokers {
+		if pid := b.pid(); pid != 0 {
+			names[pid] = b.name()
+		}
+	}
+	return names
+}
+
+// Start starts all brokers that don't run, side by side.
+func (c *Cluster) Start(ctx context.Context) error {
+	errs := make(chan error, len(c.Brokers))
+	for _, b := range c.Brokers {
+		go func() { errs <- b.Start(ctx) }()
+	}
+	var all []error
+	for range c.Brokers {
+		all = append(all, <-errs)
+	}
+	if err := errors.Join(all...); err != nil {
+		return err
+	}
+	if c.client == nil {
+		client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...), kgo.DialTimeout(2*time.Second), kgo.RequestTimeoutOverhead(3*time.Second), kgo.MetadataMinAge(50*time.Millisecond))
+		if err != nil {
+			return err
+		}
+		c.client, c.admin = client, kadm.NewClient(client)
+	}
+	return c.await(ctx, time.Minute, "all brokers are known", func(m kadm.Metadata) bool { return len(m.Brokers) == len(c.Brokers) && m.Controller > 0 })
+}
+
+// Bootstrap are the addresses that clients begin with.
+func (c *Cluster) Bootstrap() []string {
+	var addrs []string
+	for _, b := range c.Brokers {
+		addrs = append(addrs, b.Addr())
+	}
+	return addrs
+}
+
+// Broker is the broker with an id.
+func (c *Cluster) Broker(id int32) *Broker { return c.Brokers[id-1] }
+
+// Mend undoes everything: wires, pauses, ZooKeeper's servers, brokers that don't run.
+func (c *Cluster) Mend(ctx context.Context) error {
+	c.Network.Heal()
+	var errs []error
+	for _, s := range c.ZooKeeper.Servers() {
+		errs = append(errs, s.Resume())
+		if !s.Running() {
+			errs = append(errs, s.Start(ctx))
+		}
+	}
+	for _, b := range c.Brokers {
+		errs = append(errs, b.Resume())
+	}
+	return errors.Join(append(errs, c.Start(ctx))...)
+}
+
+// Stop stops all brokers cleanly, the last first.
+func (c *Cluster) Stop() error {
+	var errs []error
+	for i := len(c.Brokers) - 1; i >= 0; i-- {
+		errs = append(errs, c.Brokers[i].Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// Close kills what still runs, and ends the network. Files stay.
+func (c *Cluster) Close() {
+	for _, b := range c.Brokers {
+		b.Kill()
+	}
+	if c.client != nil {
+		c.client.Close()
+	}
+	c.Network.Close()
+}
+
+// Controller is the broker that is controller, as the cluster says.
+func (c *Cluster) Controller(ctx context.Context) (*Broker, error) {
+	var id int32
+	err := c.await(ctx, time.Minute, "there is a controller", func(m kadm.Metadata) bool {
+		id = m.Controller
+		return id > 0 && int(id) <= len(c.Brokers)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Broker(id), nil
+}
+
+// Leader is the broker that leads a partition, as the cluster says.
+func (c *Cluster) Leader(ctx context.Context, topic string, partition int32) (*Broker, error) {
+	var id int32
+	err := c.await(ctx, time.Minute, fmt.Sprintf("%s-%d has a leader", topic, partition), func(m kadm.Metadata) bool {
+		p, ok := m.Topics[topic].Partitions[partition]
+		id = p.Leader
+		return ok && id > 0 && int(id) <= len(c.Brokers)
+	}, topic)
+	if err != nil {
+		return nil, err
+	}
+	return c.Broker(id), nil
+}
+
+// InSync waits until all replicas of a topic are in sync.
+func (c *Cluster) InSync(ctx context.Context, topic string, within time.Duration) error {
+	return c.await(ctx, within, "all replicas of "+topic+" are in sync", func(m kadm.Metadata) bool {
+		for _, p := range m.Topics[topic].Partitions {
+			if p.Leader < 0 || len(p.ISR) != len(p.Replicas) {
+				return false
+			}
+		}
+		return len(m.Topics[topic].Partitions) > 0 && len(m.Brokers) == len(c.Brokers)
+	}, topic)
+}
+
+// await waits until what the cluster says is as wanted.
+func (c *Cluster) await(ctx context.Context, within time.Duration, what string, ok func(kadm.Metadata) bool, topics ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var last string
+	for {
+		m, err := c.admin.Metadata(ctx, topics...)
+		if err == nil && ok(m) {
+			return nil
+		}
+		if err == nil {
+			last = describe(m)
+		} else if ctx.Err() == nil {
+			last = err.Error()
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("after %s it still isn't so that %s: %s", within, what, last)
+		}
+	}
+}
+
+// describe says what metadata says.
+func describe(m kadm.Metadata) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "controller %d, brokers %v", m.Controller, m.Brokers.NodeIDs())
+	for _, t := range m.Topics.Sorted() {
+		if t.Err != nil {
+			fmt.Fprintf(&b, "; %s: %v", t.Topic, t.Err)
+		}
+		for _, p := range t.Partitions.Sorted() {
+			fmt.Fprintf(&b, "; %s-%d: leader %d of %v, in sync %v", t.Topic, p.Partition, p.Leader, p.Replicas, p.ISR)
+		}
+	}
+	return b.String()
+}
+
+// pause waits; false means that ctx ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

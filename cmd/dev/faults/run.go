@@ -1,0 +1,118 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/cmd/barnabas/verify"
+	"github.com/barnabas-mq/barnabas/cmd/dev/logcheck"
+)
+
+// partitions is how many the topic under load has.
+const partitions = 6
+
+// Setting is what scenarios are run with.
+type Setting struct {
+	Options
+	Seed uint64 // of everything that is left to chance
+	Long bool   // more of everything
+	Say  func(format string, args ...any)
+}
+
+// Result is what a run brought.
+type Result struct {
+	Report *verify.Report
+	Took   time.Duration
+}
+
+// Run runs one scenario on a cluster of its own. The error says what doesn't hold; with one, the end of what brokers
+// printed. Files stay in the folder of the options.
+func (s Scenario) Run(ctx context.Context, o Setting) (Result, error) {
+	begin := time.Now()
+	c, err := NewCluster(o.Options)
+	if err != nil {
+		return Result{}, err
+	}
+	defer c.Close()
+	r, err := s.run(ctx, c, o)
+	if err != nil {
+		for _, b := range c.Brokers {
+			err = fmt.Errorf("%w\n%s ends with:\n%s", err, b.name(), b.Output())
+		}
+	}
+	return Result{r, time.Since(begin)}, err
+}
+
+func (s Scenario) run(ctx context.Context, c *Cluster, o Setting) (*verify.Report, error) {
+	if err := c.Start(ctx); err != nil {
+		return nil, err
+	}
+	load := verify.Options{
+		Bootstrap: c.Bootstrap(), Partitions: partitions, Replication: int16(len(c.Brokers)), MinInSync: 2, Keep: true, Rate: 2000,
+		Patience: 2 * time.Minute, EveryLeader: true, Tolerate: s.tolerate(),
+		Configs: map[string]string{"segment.bytes": "1000000"},
+	}
+	if s.Load != nil {
+		s.Load(&load)
+	}
+	run, err := verify.Start(ctx, load)
+	if err != nil {
+		return nil, err
+	}
+	f := &Field{Cluster: c, Random: rand.New(rand.NewPCG(o.Seed, 1)), Long: o.Long, Say: o.Say, run: run}
+	broken := f.goesOn(ctx, patience)
+	if broken == nil {
+		broken = s.Break(ctx, f)
+	}
+	broken = errors.Join(broken, c.Mend(ctx))
+	report, err := run.Finish(ctx)
+	if err = errors.Join(broken, err); err != nil {
+		return report, errors.Join(err, verdict(report))
+	}
+	if err := verdict(report); err != nil {
+		return report, err
+	}
+	return report, afterwards(c)
+}
+
+// verdict is what a report says against the cluster.
+func verdict(r *verify.Report) error {
+	if r == nil {
+		return nil
+	}
+	var errs []error
+	if !r.OK {
+		errs = append(errs, fmt.Errorf("faults: %v", r.Counts))
+		for i, fault := range r.Faults {
+			if i < 10 {
+				errs = append(errs, errors.New(fault.String()))
+			}
+		}
+	}
+	for _, what := range r.Unread {
+		errs = append(errs, errors.New("not read: "+what))
+	}
+	return errors.Join(errs...)
+}
+
+// afterwards stops the brokers and looks at their files.
+func afterwards(c *Cluster) error {
+	if err := c.Stop(); err != nil {
+		return err
+	}
+	var dirs []string
+	for _, b := range c.Brokers {
+		dirs = append(dirs, b.Data())
+		if _, err := logcheck.Directory(b.Data()); err != nil {
+			return fmt.Errorf("%s: its files: %w", b.name(), err)
+		}
+	}
+	compared, err := Replicas(dirs...)
+	if err == nil && compared == 0 {
+		err = errors.New("no partition has replicas")
+	}
+	return err
+}

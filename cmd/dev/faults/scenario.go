@@ -1,0 +1,121 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/cmd/barnabas/verify"
+	"github.com/barnabas-mq/barnabas/cmd/barnabas/verify/history"
+)
+
+// Scenario is one way of breaking a cluster.
+type Scenario struct {
+	Name  string
+	About string
+	Short bool // whether it is one of those that every change has to pass
+	// Stale says that leaders are deposed here without knowing it: until they do they answer readers in good faith, as in Apache
+	// Kafka, and what they tell as a partition's end may lie behind the times.
+	Stale bool
+	Load  func(*verify.Options) // changes the load; may be nil
+	Break func(ctx context.Context, f *Field) error
+}
+
+// Scenarios are all of them, in the order in which they are run.
+func Scenarios() []Scenario {
+	return []Scenario{
+		{Name: "leader", About: "leaders are killed (kill -9)", Short: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(2, 5), func() error { return killed(ctx, f, f.leader) })
+		}},
+		{Name: "controller", About: "controllers are killed (kill -9)", Short: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(2, 5), func() error { return killed(ctx, f, f.Controller) })
+		}},
+		{Name: "both", About: "a leader and the controller are killed at the same time", Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 5), func() error { return killedBoth(ctx, f) })
+		}},
+		{Name: "transactions", About: "leaders and controllers are killed while records are written in transactions", Short: true,
+			Load: func(o *verify.Options) { o.Transactions = true },
+			Break: func(ctx context.Context, f *Field) error {
+				return again(ctx, f, f.times(1, 4), func() error { return errors.Join(killed(ctx, f, f.leader), killed(ctx, f, f.Controller)) })
+			}},
+		{Name: "quick", About: "a broker is killed and is back before its session has ended", Short: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(2, 6), func() error {
+				b := f.anyOf(f.Brokers)
+				f.Say("%s is killed, and back at once", b.name())
+				b.Kill()
+				return b.Start(ctx)
+			})
+		}},
+		{Name: "zombie", About: "a leader is paused until it is none any more, and goes on (SIGSTOP)", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 5), func() error { return paused(ctx, f, f.leader) })
+		}},
+		{Name: "paused-controller", About: "a controller is paused until it is none any more, and goes on", Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 3), func() error { return paused(ctx, f, f.Controller) })
+		}},
+		{Name: "follower", About: "a follower is killed, and one is paused", Break: func(ctx context.Context, f *Field) error {
+			follower := func(ctx context.Context) (*Broker, error) {
+				b, err := f.leader(ctx)
+				return f.anyOf(f.others(b)), err
+			}
+			return again(ctx, f, f.times(1, 3), func() error { return errors.Join(killed(ctx, f, follower), paused(ctx, f, follower)) })
+		}, Stale: true},
+		{Name: "cut", About: "a leader is cut from the other brokers, and not from ZooKeeper and clients", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 4), func() error { return cutFromBrokers(ctx, f) })
+		}},
+		{Name: "one-way", About: "what a broker sends to another one doesn't arrive, the other way it does", Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 4), func() error { return cutOneWay(ctx, f) })
+		}, Stale: true},
+		{Name: "no-zookeeper", About: "a leader is cut from ZooKeeper until its session has ended, and not from the others", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 3), func() error { return cutFromZooKeeper(ctx, f, false) })
+		}},
+		{Name: "alone", About: "a leader is cut from ZooKeeper and all brokers, and clients still reach it", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 3), func() error { return cutFromZooKeeper(ctx, f, true) })
+		}},
+		{Name: "slow", About: "everything between the brokers takes its time", Break: slow},
+		{Name: "zookeeper-leader", About: "ZooKeeper's leader is killed", Break: zookeeperLeader},
+		{Name: "zookeeper-down", About: "all of ZooKeeper is paused, and records flow on", Short: true, Break: zookeeperDown},
+		{Name: "rolling", About: "one broker after the other is stopped and started", Short: true, Break: func(ctx context.Context, f *Field) error {
+			for range f.times(1, 2) {
+				for _, b := range f.Brokers {
+					f.Say("%s is stopped and started", b.name())
+					if err := errors.Join(b.Stop(), f.goesOn(ctx, patience), b.Start(ctx), f.whole(ctx)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}},
+		{Name: "reassign", About: "replicas are moved about under load", Break: reassigned},
+		{Name: "torn", About: "a broker is killed, and the ends of its files are gone when it comes back", Short: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 5), func() error { return torn(ctx, f) })
+		}},
+		{Name: "full", About: "a broker's disk is full: its logs fail, and others lead on", Load: func(o *verify.Options) { o.RecordSize = 1000 }, Break: full},
+		{Name: "random", About: "anything of this, as chance will have it", Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(4, 25), func() error { return anything(ctx, f) })
+		}},
+	}
+}
+
+// tolerate are the kinds of faults that are none here.
+func (s Scenario) tolerate() []history.Kind {
+	if s.Stale {
+		return []history.Kind{history.Stale}
+	}
+	return nil
+}
+
+// again does something so many times, and sees that all is well in between.
+func again(ctx context.Context, f *Field, times int, do func() error) error {
+	for range times {
+		if err := do(); err != nil {
+			return err
+		}
+		if err := f.whole(ctx); err != nil {
+			return err
+		}
+		if !pause(ctx, time.Duration(f.Random.Int64N(int64(time.Second)))) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
