@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/faults"
+	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
+	"github.com/barnabas-mq/barnabas/cmd/dev/target"
 	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
 )
 
@@ -33,6 +35,7 @@ records are written and read. Without names it is those that every change has to
 	c.Flags().BoolVar(&f.long, "long", false, "all scenarios, and more of everything in each (an hour)")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "of what is left to chance (default: another one each time)")
 	c.Flags().StringVar(&f.storage, "storage", "", "mmap or sendfile (default: the broker's)")
+	c.Flags().StringVar(&f.target, "target", target.Barnabas, "what to break: barnabas (built from this tree) or kafka39 (Apache Kafka, which proves the scenarios)")
 	c.Flags().IntVar(&f.rounds, "rounds", 1, "how many times, each with the next seed")
 	return c
 }
@@ -41,6 +44,7 @@ type faultFlags struct {
 	long    bool
 	seed    uint64
 	storage string
+	target  string
 	rounds  int
 }
 
@@ -68,8 +72,14 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 	if err != nil {
 		return err
 	}
-	bin, err := d.tools.GoBuild(ctx, "./cmd/barnabas")
-	if err != nil {
+	o := faults.Options{Storage: f.storage}
+	if f.target == target.Kafka39 {
+		java, err := peers.Kafka39Jars(ctx, d.tools)
+		if err != nil {
+			return err
+		}
+		o.Kafka = &java
+	} else if o.Binary, err = d.tools.GoBuild(ctx, "./cmd/barnabas"); err != nil {
 		return err
 	}
 	dir, cleanup, err := d.env.TempDir("faults-")
@@ -94,10 +104,10 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 			}
 			seed := f.seed + round
 			place := fmt.Sprintf("%s-%d", s.Name, round)
+			o.Dir, o.ZooKeeper, o.Root = filepath.Join(dir, place), zookeeper, "/"+place
 			d.env.Say("%s: %s (seed %d)", s.Name, s.About, seed)
 			got, err := s.Run(ctx, faults.Setting{
-				Options: faults.Options{Binary: bin, Dir: filepath.Join(dir, place), Storage: f.storage, ZooKeeper: zookeeper, Root: "/" + place},
-				Seed:    seed, Long: f.long, Say: d.env.Say,
+				Options: o, Seed: seed, Long: f.long, Say: d.env.Say,
 			})
 			row := table.Row{s.Name, "ok", fmt.Sprintf("%.0f", got.Took.Seconds())}
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/faults/network"
+	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
 	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
 )
 
@@ -32,6 +33,7 @@ type Cluster struct {
 // Options say what kind of cluster.
 type Options struct {
 	Binary    string            // barnabas
+	Kafka     *peers.Java       // Apache Kafka's jars, to run that instead; nil for Barnabas
 	Dir       string            // an empty folder
 	Brokers   int               // 0 is 3
 	Storage   string            // "" is the broker's default
@@ -48,7 +50,7 @@ func NewCluster(o Options) (*Cluster, error) {
 	c := &Cluster{ZooKeeper: o.ZooKeeper, dir: o.Dir}
 	c.Network = network.New(network.Processes(c.processes))
 	for id := 1; id <= o.Brokers; id++ {
-		b := &Broker{ID: id, bin: o.Binary, dir: filepath.Join(o.Dir, fmt.Sprintf("broker-%d", id)), storage: o.Storage, properties: o.Property}
+		b := &Broker{ID: id, bin: o.Binary, kafka: o.Kafka, dir: filepath.Join(o.Dir, fmt.Sprintf("broker-%d", id)), storage: o.Storage, properties: o.Property}
 		if err := c.wire(b, o); err != nil {
 			c.Network.Close()
 			return nil, err
