@@ -24,7 +24,7 @@ type Broker struct {
 
 	bin, dir          string
 	kafka             *peers.Java // nil for Barnabas
-	clients, internal string // where it listens
+	clients, internal string      // where it listens
 	gates             struct{ clients, internal *network.Gate }
 	zookeeper         string // its own way there
 	storage           string
