@@ -2,6 +2,8 @@ package broker_test
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/barnabas-mq/barnabas/core/brokertest"
@@ -130,6 +133,44 @@ func TestRegistersAnew(t *testing.T) {
 			kgo.MetadataMinAge(10*time.Millisecond))
 		for p := range int32(4) {
 			require.NoError(t, producer.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Partition: p, Value: []byte("x")}).FirstErr())
+		}
+	}
+}
+
+// TestInterBrokerListener has brokers use another listener than clients: what they say to one another is refused from clients.
+func TestInterBrokerListener(t *testing.T) {
+	c := startCluster(t, 2, brokertest.Property("listeners", "PLAINTEXT://127.0.0.1:0,INTERNAL://127.0.0.1:0"),
+		brokertest.Property("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT"), brokertest.Property("inter.broker.listener.name", "INTERNAL"))
+	_, err := adminAt(t, c.Addrs()).CreateTopic(t.Context(), 4, 2, nil, "t")
+	require.NoError(t, err)
+	reader := c.Memory.Member()
+	require.NoError(t, reader.Start(t.Context()))
+	defer reader.Stop(t.Context())
+	alive, err := reader.Membership().Brokers(t.Context())
+	require.NoError(t, err)
+	for _, b := range alive {
+		require.Len(t, b.Endpoints, 2)
+		require.Equal(t, c.Broker(b.ID).Addr(), net.JoinHostPort(b.Endpoints[0].Host, fmt.Sprint(b.Endpoints[0].Port)))
+		require.NotEqual(t, b.Endpoints[0].Port, b.Endpoints[1].Port)
+		for i, e := range b.Endpoints {
+			// ControlledShutdown 0, whose header has no client id, of a broker that isn't there.
+			conn, err := net.Dial("tcp", net.JoinHostPort(e.Host, fmt.Sprint(e.Port)))
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+			_, err = conn.Write([]byte{0, 0, 0, 12, 0, 7, 0, 0, 0, 0, 0, 9, 0, 0, 0, 77})
+			require.NoError(t, err)
+			answer, err := io.ReadAll(io.LimitReader(conn, 14))
+			require.NoError(t, err)
+			if i == 0 {
+				require.Empty(t, answer, "the connection is closed")
+				continue
+			}
+			want := kerr.NotController.Code
+			if id, err := c.Controller(t.Context()); err == nil && id == b.ID {
+				want = kerr.BrokerNotAvailable.Code
+			}
+			require.Equal(t, []byte{0, 0, 0, 10, 0, 0, 0, 9, 0, byte(want), 0, 0, 0, 0}, answer)
 		}
 	}
 }

@@ -65,8 +65,10 @@ func TestClusterTransactions(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, committed)
 		}
-		fetched, err := admin.FetchOffsets(t.Context(), group)
-		require.NoError(t, err)
-		require.NotEmpty(t, fetched)
+		require.Eventually(t, func() bool { // when the marker is written, soon after the transaction was decided
+			fetched, err := admin.FetchOffsets(t.Context(), group)
+			require.NoError(t, err)
+			return len(fetched) > 0
+		}, patience, 10*time.Millisecond)
 	}
 }

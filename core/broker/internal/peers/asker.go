@@ -35,7 +35,8 @@ func NewAsker(p *Peers) *Asker { return &Asker{peers: p, brokers: map[int32]*ask
 
 // Do sends a request to a broker, in the version that the request says, and returns its response, whose memory is the
 // caller's. It waits as long as ctx allows. An error says that the broker is not known, could not be reached, or did not
-// answer: then it may have done what it was asked. Nothing is tried twice.
+// answer: then it may have done what it was asked. Where a connection that was kept turns out to be closed the request is
+// sent again on a new one, so Do is for requests that may be repeated.
 func (a *Asker) Do(ctx context.Context, broker int32, req kmsg.Request) (kmsg.Response, error) {
 	addr, err := a.peers.Addr(broker)
 	if err != nil {
@@ -51,13 +52,17 @@ func (a *Asker) Do(ctx context.Context, broker int32, req kmsg.Request) (kmsg.Re
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	client, err := a.take(ctx, broker, b, addr)
-	if err != nil {
-		return nil, err
+	for {
+		client, kept, err := a.take(ctx, broker, b, addr)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := client.Do(ctx, req)
+		a.give(b, client, addr, err)
+		if err == nil || !kept || ctx.Err() != nil {
+			return resp, err
+		}
 	}
-	resp, err := client.Do(ctx, req)
-	a.give(b, client, addr, err)
-	return resp, err
 }
 
 // Close ends all connections, those with requests under way too. It may be called twice.
@@ -88,9 +93,13 @@ func (a *Asker) broker(id int32) (*asked, error) {
 	return b, nil
 }
 
-// take gives an idle connection to addr, or a new one.
-func (a *Asker) take(ctx context.Context, id int32, b *asked, addr string) (*wire.Client, error) {
+// take gives an idle connection to addr that was kept, or a new one.
+func (a *Asker) take(ctx context.Context, id int32, b *asked, addr string) (c *wire.Client, kept bool, err error) {
 	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil, false, wire.ErrClientClosed
+	}
 	if b.addr != addr {
 		b.drop()
 		b.addr = addr
@@ -100,21 +109,20 @@ func (a *Asker) take(ctx context.Context, id int32, b *asked, addr string) (*wir
 		b.idle = b.idle[:n-1]
 		b.busy[c] = struct{}{}
 		a.mu.Unlock()
-		return c, nil
+		return c, true, nil
 	}
 	a.mu.Unlock()
-	c, err := a.peers.dial(ctx, id, addr)
-	if err != nil {
-		return nil, err
+	if c, err = a.peers.dial(ctx, id, addr); err != nil {
+		return nil, false, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
 		c.Close()
-		return nil, wire.ErrClientClosed
+		return nil, false, wire.ErrClientClosed
 	}
 	b.busy[c] = struct{}{}
-	return c, nil
+	return c, false, nil
 }
 
 // give takes a connection back. After a failure all idle ones go as well: the broker has most likely restarted, and whoever

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"strconv"
@@ -205,6 +206,7 @@ func (q *queue) run() {
 		}
 		q.p.o.Versions.setVersion(req)
 		for tries := 0; ; tries++ {
+			used := client != nil
 			resp, err := q.try(&client, req)
 			if q.ctx.Err() != nil {
 				return
@@ -219,6 +221,10 @@ func (q *queue) run() {
 			if client != nil {
 				client.Close()
 				client = nil
+			}
+			if used && !errors.Is(err, context.DeadlineExceeded) {
+				tries-- // the broker had closed an idle connection, or restarted: a new one will tell
+				continue
 			}
 			if tries == 0 {
 				q.p.o.Logger.Warn("the controller does not reach a broker, and tries again until it does or the broker is gone",
