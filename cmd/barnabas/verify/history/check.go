@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -10,13 +11,14 @@ import (
 //   - of every final view: each acknowledged record is there (Lost), unless its transaction wasn't committed and the view shows
 //     only what was; so is every record that anybody was shown before (Vanished); no record is there twice (Duplicate), nor
 //     after a later one of its producer (Reordered), nor without all earlier ones (Hole);
-//   - of every view: offsets only rise (Backwards) and none is passed over that has something for this reader (Gap); nothing
-//     lies above the bound told with it (Uncommitted); nothing was read that nobody sent (Corrupt, Foreign);
+//   - of every view: offsets only rise (Backwards) and none is passed over that has something for this reader (Gap);
+//     nothing was read that nobody sent (Corrupt, Foreign);
 //   - of who reads only what is committed: nothing of aborted transactions (Aborted), nothing before the commit was asked for
 //     (Dirty), and in the end all of a transaction or nothing (Torn);
 //   - of all together: an offset has one value for ever (Changed), the one acknowledged for it (Misplaced);
-//   - of ends: one that is asked for after an acknowledgement lies above that record, and none lies below one told before it was
-//     asked for (Stale). Kafka breaks this one for moments: a leader that was deposed and doesn't know it answers in good
+//   - of ends: one that is asked for after a record was shown lies above it, or that was shown too early (Uncommitted; Apache Kafka
+//     itself shows records together with a high watermark at or below them, which moved while it read, so that alone says nothing);
+//     one that is asked for after an acknowledgement lies above that record, and none lies below one told before it was asked for (Stale). Kafka breaks this one for moments: a leader that was deposed and doesn't know it answers in good
 //     faith. Whoever lets leaders be paused or cut off tolerates it.
 //
 // A view that is not final may end anywhere. Memory: some 30 bytes a record on top of the history's own.
@@ -139,37 +141,46 @@ func (p *partition) firstSights() {
 	}
 }
 
+// known is that a partition went up to somewhere at some time.
+type known struct {
+	at   time.Duration
+	end  int64
+	kind Kind // of the fault, when a lower end is told later
+	why  string
+}
+
 // ends holds the ends that were told against what was known before they were asked for.
 func (p *partition) ends() {
-	type known struct {
-		at  time.Duration
-		end int64
-		why string
-	}
 	var all []known
 	for offset, n := range p.acked {
-		all = append(all, known{p.write(n).Told, offset + 1, fmt.Sprintf("offset %d had been acknowledged", offset)})
+		all = append(all, known{p.write(n).Told, offset + 1, Stale, fmt.Sprintf("offset %d had been acknowledged", offset)})
 	}
 	for _, e := range p.Ends {
-		all = append(all, known{e.Told, e.Offset, fmt.Sprintf("%d had been told as the end", e.Offset)})
+		all = append(all, known{e.Told, e.Offset, Stale, fmt.Sprintf("%d had been told as the end", e.Offset)})
 	}
-	slices.SortFunc(all, func(a, b known) int { return int(a.at - b.at) })
-	for i := 1; i < len(all); i++ { // each knows the highest so far
-		if all[i-1].end > all[i].end {
-			all[i].end, all[i].why = all[i-1].end, all[i-1].why
+	for i := range p.Views {
+		for _, s := range p.Views[i].Seen {
+			if s.Early {
+				all = append(all, known{s.At, s.Offset + 1, Uncommitted, fmt.Sprintf("offset %d had been shown to %s, above the end told with it,", s.Offset, p.Views[i].Name)})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b known) int { return cmp.Compare(a.at, b.at) })
+	// For each kind, the highest so far.
+	highest := map[Kind][]known{}
+	for _, k := range all {
+		if so := highest[k.kind]; len(so) == 0 || so[len(so)-1].end < k.end {
+			highest[k.kind] = append(so, k)
 		}
 	}
 	for _, e := range p.Ends {
-		before, _ := slices.BinarySearchFunc(all, e.Asked, func(k known, at time.Duration) int {
-			if k.at < at {
-				return -1
+		for kind, so := range highest {
+			before, _ := slices.BinarySearchFunc(so, e.Asked, func(k known, at time.Duration) int { return cmp.Compare(k.at, at) })
+			if before == 0 || so[before-1].end <= e.Offset {
+				continue
 			}
-			return 1
-		})
-		if before > 0 && all[before-1].end > e.Offset {
-			k := all[before-1]
-			p.fault(Stale, "", e.Offset, nil, func() string {
-				return fmt.Sprintf("asked at %v, the end was told as %d, though %s before", e.Asked.Round(time.Millisecond), e.Offset, k.why)
+			p.fault(kind, "", e.Offset, nil, func() string {
+				return fmt.Sprintf("asked at %v, the end was told as %d, though %s before", round(e.Asked), e.Offset, so[before-1].why)
 			})
 		}
 	}

@@ -189,8 +189,12 @@ func TestEachFaultIsFound(t *testing.T) {
 				v.Seen[len(v.Seen)-1] = Seen{Offset: 9, What: Others, At: v.Seen[len(v.Seen)-1].At}
 			}
 		}, none, ""},
-		"a reader is shown too much": {func(_ *History, p *Partition) { p.Views[live].Seen[9].Early = true },
-			counts{Uncommitted: 1}, "offset 9 was shown with a high watermark at or below it (live)"},
+		"a reader is shown too much": {func(_ *History, p *Partition) {
+			p.Writes[0][2].Acknowledged = false
+			p.Views[live].Seen[9].Early = true
+			p.Ends[2].Offset = 9
+		}, counts{Uncommitted: 1}, "asked at 95ms, the end was told as 9, though offset 9 had been shown to live, above the end told with it, before"},
+		"an end moves while a reader reads": {func(_ *History, p *Partition) { p.Views[live].Seen[9].Early = true }, none, ""},
 		"an aborted record is shown": {func(_ *History, p *Partition) {
 			v := &p.Views[liveCommitted]
 			v.Seen = slices.Insert(v.Seen, 6, Seen{Offset: 7, At: 83 * time.Millisecond, Producer: 2, Sequence: 2})

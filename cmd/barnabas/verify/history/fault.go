@@ -53,7 +53,7 @@ func (k Kind) About() string {
 	case Vanished:
 		return "a record that was read is gone: it was shown before it was committed"
 	case Uncommitted:
-		return "a record was shown above the high watermark or last stable offset told with it"
+		return "a record was shown that lies above an end told later"
 	case Aborted:
 		return "a record of an aborted transaction was shown as committed"
 	case Dirty:

@@ -50,15 +50,6 @@ func (v *view) check() {
 
 // one judges one thing that was shown.
 func (v *view) one(s *Seen, latest []int32) {
-	if s.Early {
-		bound := "high watermark"
-		if v.Committed {
-			bound = "last stable offset"
-		}
-		v.fault(Uncommitted, v.Name, s.Offset, nil, func() string {
-			return fmt.Sprintf("offset %d was shown with a %s at or below it", s.Offset, bound)
-		})
-	}
 	if before := v.first[s.Offset]; before.content != s.content() {
 		v.fault(Changed, v.Name, s.Offset, nil, func() string {
 			return fmt.Sprintf("offset %d was %v to %s at %v, and %v at %v", s.Offset, before.content, v.Views[before.view].Name, round(before.at), s.content(), round(s.At))

@@ -203,13 +203,31 @@ func ShowsWhatFails(n int) Lie {
 	}
 }
 
-// ShowsTooEarly shows records with a high watermark below them, once.
-func ShowsTooEarly() Lie {
-	return onFetch(func(_ *kmsg.FetchRequest, p *kmsg.FetchResponseTopicPartition) bool {
-		p.HighWatermark = max(0, p.HighWatermark-1)
-		p.LastStableOffset = min(p.LastStableOffset, p.HighWatermark)
-		return true
-	})
+// ShowsTooEarly shows records, and says that partitions end before them, until it was asked for ends n times.
+func ShowsTooEarly(n int) Lie {
+	var s state
+	return func(ask Ask, req kmsg.Request) (kmsg.Response, error) {
+		resp, err := ask(req)
+		if err != nil {
+			return resp, err
+		}
+		s.Lock()
+		defer s.Unlock()
+		if answer, ok := resp.(*kmsg.ListOffsetsResponse); ok {
+			s.others++
+			for i := range answer.Topics {
+				for j := range answer.Topics[i].Partitions {
+					if s.others < n {
+						answer.Topics[i].Partitions[j].Offset /= 2
+					}
+				}
+			}
+		}
+		if s.others < n {
+			fetched(resp, func(p *kmsg.FetchResponseTopicPartition) { p.HighWatermark /= 2 })
+		}
+		return resp, nil
+	}
 }
 
 // ChangesValue shows a record with another value, once.
