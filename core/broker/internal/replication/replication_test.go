@@ -88,7 +88,7 @@ func TestFollowerCutsBeforeItCounts(t *testing.T) {
 	for hw := int64(0); hw < 6; hw = l.HighWatermark() {
 		require.LessOrEqual(t, hw, l.EndOffset())
 		if hw > 1 {
-			require.Equal(t, c.bytesOf(2, 0, hw), c.bytesOf(1, 0, hw), "counted before it was cut")
+			require.Equal(t, c.bytesOf(2, 0, 0, hw), c.bytesOf(1, 0, 0, hw), "counted before it was cut")
 		}
 	}
 	c.isrIs(0, 1, 2)
@@ -149,7 +149,7 @@ func TestFollowerThatTheLeaderHasLeftBehind(t *testing.T) {
 			l := c.replica(2, 0).Log()
 			require.Equal(t, to, l.StartOffset())
 			require.EqualValues(t, 10, l.EndOffset())
-			require.Equal(t, c.bytesOf(1, 0, 10), c.bytesOf(2, 0, 10))
+			require.Equal(t, c.bytesOf(1, 0, to, 10), c.bytesOf(2, 0, to, 10))
 			c.eventually(func() bool {
 				low, err := c.replica(1, 0).DeleteRecords(to)
 				return err == nil && low == to
