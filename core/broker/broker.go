@@ -16,6 +16,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/peers"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/placement"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/replication"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 	"github.com/barnabas-mq/barnabas/core/compression"
@@ -57,6 +58,8 @@ type Broker struct {
 	configs    *metadata.Configs
 	cache      *metadata.Cache
 	partitions *partition.Manager
+	followers  *replication.Manager
+	isr        *replication.ISR
 	placement  *placement.Checks
 	groups     *group.Manager
 	controller *controller.Controller
@@ -115,6 +118,7 @@ func (b *Broker) Start(ctx context.Context) error {
 		b.startGroups,
 		b.startTransactions,
 		b.makeController,
+		b.startReplication,
 		b.listen,
 		b.register,
 		b.open,

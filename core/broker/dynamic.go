@@ -20,6 +20,7 @@ func dynamic(to *kafka.BrokerConfig, from kafka.BrokerConfig) {
 	to.MaxConnections = from.MaxConnections
 	to.MaxConnectionsPerIP = from.MaxConnectionsPerIP
 	to.MaxConnectionsPerIPOverrides = from.MaxConnectionsPerIPOverrides
+	to.NumReplicaFetchers = from.NumReplicaFetchers
 	to.NumRecoveryThreadsPerDataDir = from.NumRecoveryThreadsPerDataDir
 	to.ProducerIDExpiration = from.ProducerIDExpiration
 	to.LogCleanerThreads = from.LogCleanerThreads
@@ -59,6 +60,7 @@ func (b *Broker) reconfigure() {
 	}
 	b.logs.SetProducerExpiration(now.ProducerIDExpiration)
 	b.logs.SetCleaner(cleanerOptions(&now))
+	b.followers.SetFetchers(int(now.NumReplicaFetchers))
 	b.transactions.SetVerify(now.TransactionPartitionVerification)
 	b.server.SetLimits(b.limits(context.Background(), &now))
 }

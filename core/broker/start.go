@@ -117,10 +117,12 @@ func (b *Broker) makeRooms(context.Context) error {
 		MinISR: func(topic string) int {
 			return int(b.configs.TopicConfig(topic).MinInsyncReplicas)
 		},
-		ReplicaLagTimeMax: 30 * time.Second,
+		ReplicaLagTimeMax: b.o.Config.ReplicaLagTimeMax,
+		ProposeISR:        func(id partition.ID, p partition.ISRProposal) { b.isr.Propose(id, p) },
+		Alive:             b.isAlive,
 		OnLeader:          b.leads,
-		OnFollower:        func(id partition.ID, _ int32) { b.resigned(id) },
-		OnRemoved:         b.resigned,
+		OnFollower:        b.follows,
+		OnRemoved:         b.removed,
 		Now:               time.Now,
 		Logger:            b.log,
 	})
@@ -303,12 +305,25 @@ func (b *Broker) leaderOf(id partition.ID) (leader int32, exists bool) {
 
 // leads is told that this broker leads a partition from now on.
 func (b *Broker) leads(id partition.ID, epoch int32) {
+	b.followers.Unfollow(id)
 	switch {
 	case b.groups != nil && id.Topic == b.groups.Topic():
 		b.groups.Lead(id.Partition, epoch)
 	case b.transactions != nil && id.Topic == txn.Topic:
 		b.transactions.Lead(id.Partition, epoch)
 	}
+}
+
+// follows is told that this broker follows another's leadership of a partition from now on, or nobody's.
+func (b *Broker) follows(id partition.ID, _ int32) {
+	b.resigned(id)
+	b.followers.Follow(id)
+}
+
+// removed is told that this broker has no replica of a partition any more.
+func (b *Broker) removed(id partition.ID) {
+	b.followers.Unfollow(id)
+	b.resigned(id)
 }
 
 // resigned is told that this broker doesn't lead a partition any more.
@@ -353,6 +368,7 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 			Ready:         b.ready,
 			Codecs:        b.codecs,
 			FetchMaxBytes: int(c.FetchMaxBytes),
+			RackAware:     c.ReplicaSelectorClass != "",
 			FetchSessions: int(c.FetchSessionCacheSlots),
 		}),
 		Listeners:       listeners,

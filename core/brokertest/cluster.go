@@ -27,7 +27,7 @@ type Cluster struct {
 
 // StartCluster starts n brokers, one after the other, and ends the test when that fails. The options are for all of them; a
 // storage and an offsets store have to be among them, and what they say of the election doesn't count. Internal topics have
-// as many replicas as there are brokers, at most three.
+// as many replicas as there are brokers, at most three. Each broker has a rack of its own: broker N is in rack-N.
 func StartCluster(t testing.TB, n int, options ...Option) *Cluster {
 	t.Helper()
 	c := &Cluster{Memory: electiontest.NewMemory(), members: map[int32]election.Coordination{}}
@@ -37,6 +37,7 @@ func StartCluster(t testing.TB, n int, options ...Option) *Cluster {
 			Property("offsets.topic.replication.factor", replicas),
 			Property("transaction.state.log.replication.factor", replicas),
 			Property("transaction.state.log.num.partitions", "3"),
+			Property("broker.rack", "rack-"+strconv.Itoa(id)),
 		}, options...)
 		all = append(all, Property("broker.id", strconv.Itoa(id)), Election(c.factory(int32(id))))
 		c.Brokers = append(c.Brokers, Start(t, all...))

@@ -30,6 +30,16 @@ type BrokerConfig struct {
 	ControllerSocketTimeout        time.Duration `kafka:"controller.socket.timeout.ms"`
 	ConnectionSetupTimeout         time.Duration `kafka:"socket.connection.setup.timeout.ms"`
 
+	NumReplicaFetchers           int32         `kafka:"num.replica.fetchers"`
+	ReplicaFetchBackoff          time.Duration `kafka:"replica.fetch.backoff.ms"`
+	ReplicaFetchMaxBytes         int32         `kafka:"replica.fetch.max.bytes"`
+	ReplicaFetchMinBytes         int32         `kafka:"replica.fetch.min.bytes"`
+	ReplicaFetchResponseMaxBytes int32         `kafka:"replica.fetch.response.max.bytes"`
+	ReplicaFetchWaitMax          time.Duration `kafka:"replica.fetch.wait.max.ms"`
+	ReplicaLagTimeMax            time.Duration `kafka:"replica.lag.time.max.ms"`
+	ReplicaSocketTimeout         time.Duration `kafka:"replica.socket.timeout.ms"`
+	ReplicaSelectorClass         string        `kafka:"replica.selector.class"` // "" is none
+
 	LogDirs []string // at least one, cleaned, distinct
 
 	MaxConnections               int32            `kafka:"max.connections"`
@@ -147,6 +157,12 @@ func (c BrokerConfig) checkTogether() error {
 	}
 	if c.DefaultReplicationFactor < 1 {
 		fault("default.replication.factor", "must be at least 1, not %d", c.DefaultReplicationFactor)
+	}
+	if c.ReplicaFetchWaitMax > c.ReplicaSocketTimeout {
+		fault("replica.socket.timeout.ms", "must not be below replica.fetch.wait.max.ms, or fetches that wait fail")
+	}
+	if c.ReplicaFetchWaitMax > c.ReplicaLagTimeMax {
+		fault("replica.fetch.wait.max.ms", "must not be above replica.lag.time.max.ms, or followers that wait count as lagging")
 	}
 	if c.LogCleanerThreads > 0 && c.LogCleanerDedupeBufferSize/int64(c.LogCleanerThreads) <= 1<<20 {
 		fault("log.cleaner.dedupe.buffer.size", "must be more than 1 MiB for each of log.cleaner.threads")

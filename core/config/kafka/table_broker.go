@@ -1,5 +1,8 @@
 package kafka
 
+// RackAwareReplicaSelector is the only class that replica.selector.class may name: what it does is built in.
+const RackAwareReplicaSelector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
 // propertiesGeneral defines the broker properties about
 // the broker itself, its topics, replication and the controller.
 func propertiesGeneral() []Definition {
@@ -29,19 +32,19 @@ func propertiesGeneral() []Definition {
 		{Name: "num.partitions", Type: Int, Default: "1", Valid: atLeast(1), Doc: "Partitions of a topic that is created without saying how many."},
 		{Name: "num.recovery.threads.per.data.dir", Type: Int, Default: "1", Valid: atLeast(1), Mode: ClusterWide, Doc: "Logs of a data directory that are recovered at the same time at the start."},
 		{Name: "num.replica.alter.log.dirs.threads", Type: Int, Null: true, NoEffect: becauseCluster, Doc: "Threads that move replicas between log directories."},
-		{Name: "num.replica.fetchers", Type: Int, Default: "1", Mode: ClusterWide, NoEffect: becauseCluster, Doc: "Connections to each leader over which replicas are fetched."},
+		{Name: "num.replica.fetchers", Type: Int, Default: "1", Mode: ClusterWide, Doc: "Connections to each leader over which replicas are fetched."},
 		{Name: "quota.window.num", Type: Int, Default: "11", Valid: atLeast(1), NoEffect: becauseQuota, Doc: "Number of samples kept for client quotas."},
 		{Name: "quota.window.size.seconds", Type: Int, Default: "1", Valid: atLeast(1), NoEffect: becauseQuota, Doc: "Length of each sample for client quotas, in seconds."},
-		{Name: "replica.fetch.backoff.ms", Type: Int, Default: "1000", Valid: atLeast(0), NoEffect: becauseCluster, Doc: "Pause of a replica after a failed fetch."},
-		{Name: "replica.fetch.max.bytes", Type: Int, Default: "1048576", Valid: atLeast(0), NoEffect: becauseCluster, Doc: "Bytes of a partition that a replica asks for at once."},
-		{Name: "replica.fetch.min.bytes", Type: Int, Default: "1", NoEffect: becauseCluster, Doc: "Bytes that a replica waits for."},
-		{Name: "replica.fetch.response.max.bytes", Type: Int, Default: "10485760", Valid: atLeast(0), NoEffect: becauseCluster, Doc: "Bytes that a replica asks for at once, over all partitions."},
-		{Name: "replica.fetch.wait.max.ms", Type: Int, Default: "500", NoEffect: becauseCluster, Doc: "Longest wait of a replica for new records."},
+		{Name: "replica.fetch.backoff.ms", Type: Int, Default: "1000", Valid: atLeast(0), Doc: "Pause of a replica after a failed fetch."},
+		{Name: "replica.fetch.max.bytes", Type: Int, Default: "1048576", Valid: atLeast(0), Doc: "Bytes of a partition that a replica asks for at once."},
+		{Name: "replica.fetch.min.bytes", Type: Int, Default: "1", Doc: "Bytes that a replica waits for."},
+		{Name: "replica.fetch.response.max.bytes", Type: Int, Default: "10485760", Valid: atLeast(0), Doc: "Bytes that a replica asks for at once, over all partitions."},
+		{Name: "replica.fetch.wait.max.ms", Type: Int, Default: "500", Doc: "Longest wait of a replica for new records."},
 		{Name: "replica.high.watermark.checkpoint.interval.ms", Type: Long, Default: "5000", Doc: "Time between two writes of the high watermarks."},
-		{Name: "replica.lag.time.max.ms", Type: Long, Default: "30000", NoEffect: becauseCluster, Doc: "Time after which a replica that has not caught up is no longer in sync."},
-		{Name: "replica.selector.class", Type: String, Null: true, NoEffect: becauseCluster, Doc: "Class that sends consumers to a replica near them."},
+		{Name: "replica.lag.time.max.ms", Type: Long, Default: "30000", Doc: "Time after which a replica that has not caught up is no longer in sync."},
+		{Name: "replica.selector.class", Type: String, Null: true, Valid: oneOf{RackAwareReplicaSelector}, Doc: "Class that sends consumers to a replica near them."},
 		{Name: "replica.socket.receive.buffer.bytes", Type: Int, Default: "65536", NoEffect: becauseCluster, Doc: "Receive buffer of a replica's connection, in bytes."},
-		{Name: "replica.socket.timeout.ms", Type: Int, Default: "30000", NoEffect: becauseCluster, Doc: "Longest wait of a replica for its leader's answer."},
+		{Name: "replica.socket.timeout.ms", Type: Int, Default: "30000", Doc: "Longest wait of a replica for its leader's answer."},
 		{Name: "replication.quota.window.num", Type: Int, Default: "11", Valid: atLeast(1), NoEffect: becauseQuota, Doc: "Number of samples kept for the replication quota."},
 		{Name: "replication.quota.window.size.seconds", Type: Int, Default: "1", Valid: atLeast(1), NoEffect: becauseQuota, Doc: "Length of each sample for the replication quota, in seconds."},
 		{Name: "request.timeout.ms", Type: Int, Default: "30000", NoEffect: becauseCluster, Doc: "Longest wait of a broker for another's answer."},
