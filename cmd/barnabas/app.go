@@ -82,6 +82,7 @@ func newRoot(a *app) *cobra.Command {
 		newCluster(a),
 		newConfig(a),
 		newConsume(a),
+		newDev(a),
 		newPlugin(a),
 		newPlugins(a),
 		newProduce(a),

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -242,14 +241,7 @@ func (a *app) progress(of time.Duration) func(time.Duration, int64) {
 }
 
 // terminal says whether complaints go to a person's screen.
-func (a *app) terminal() bool {
-	file, ok := a.err.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+func (a *app) terminal() bool { return screen(a.err) }
 
 func printResults(a *app, results []*bench.Result, cost bool) {
 	t := newTable()

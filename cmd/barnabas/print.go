@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"text/tabwriter"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -16,6 +17,16 @@ func printRows(w io.Writer, rows [][2]string) error {
 		fmt.Fprintf(t, "%s\t%s\n", row[0], row[1])
 	}
 	return t.Flush()
+}
+
+// screen says whether what is written there is seen on a terminal, where lines can be written over.
+func screen(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // newTable is a table in the style that all commands print.

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func TestDevClusterWrongly(t *testing.T) {
+	for args, want := range map[string]string{
+		"--coordination raft": "want zookeeper",
+		"--brokers 0":         "want 1 to 100",
+		"--port 65534":        "want ports",
+		"--restart -1s":       "want a positive duration",
+		"more":                "wants 0 arguments",
+	} {
+		got := barnabas(t, nil, append([]string{"dev", "cluster"}, strings.Fields(args)...)...)
+		assert.Equal(t, exitWrong, got.code, args)
+		assert.Contains(t, got.err, want, args)
+	}
+}
+
+// lines reads what a process prints, until it has printed a line that matches.
+type lines struct {
+	t   *testing.T
+	all []string
+	new chan string
+}
+
+func readLines(t *testing.T, r io.Reader) *lines {
+	l := &lines{t: t, new: make(chan string, 1000)}
+	go func() { // ends with the process
+		defer close(l.new)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			l.new <- s.Text()
+		}
+	}()
+	return l
+}
+
+// until returns what the pattern's groups matched.
+func (l *lines) until(pattern string) []string {
+	l.t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for {
+		select {
+		case line, ok := <-l.new:
+			l.all = append(l.all, line)
+			if found := regexp.MustCompile(pattern).FindStringSubmatch(line); found != nil {
+				return found[1:]
+			}
+			require.True(l.t, ok, "no line matches %s in\n%s", pattern, strings.Join(l.all, "\n"))
+		case <-deadline:
+			require.FailNow(l.t, "waited long enough", "no line matches %s in\n%s", pattern, strings.Join(l.all, "\n"))
+		}
+	}
+}
+
+// TestDevCluster runs a cluster as people do, loses a broker that it starts again, and finds that nothing is left of it but
+// what was asked for.
+func TestDevCluster(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "barnabas")
+	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	dir := filepath.Join(t.TempDir(), "cluster")
+	cmd := exec.Command(program, "dev", "cluster", "--port", "0", "--zookeeper-port", "0", "--dir", dir, "--restart", "1s", "--set", "broker.num.partitions=3")
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var pids []int
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	l := readLines(t, stdout)
+	row := func(name string) string {
+		got := l.until(name + ` +(\S+) +(\d+) +` + regexp.QuoteMeta(dir))
+		pid, err := strconv.Atoi(got[1])
+		require.NoError(t, err)
+		pids = append(pids, pid)
+		return got[0]
+	}
+	row("zookeeper")
+	var addrs []string
+	for _, name := range []string{"broker 1", "broker 2", "broker 3"} {
+		addrs = append(addrs, row(name))
+	}
+	l.until(`alive: 1,2,3; controller: \d; 0 partitions`)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(addrs...), kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic("t"), kgo.MetadataMinAge(100*time.Millisecond))
+	require.NoError(t, err)
+	defer client.Close()
+	require.NoError(t, client.ProduceSync(ctx, kgo.StringRecord("before")).FirstErr())
+	l.until(`3 partitions, 3 with all replicas in sync`)
+	require.NoError(t, syscall.Kill(pids[2], syscall.SIGKILL))
+	l.until(`broker 2 \(process \d+\) has ended: signal: killed`)
+	for range 20 {
+		require.NoError(t, client.ProduceSync(ctx, kgo.StringRecord("without it")).FirstErr())
+	}
+	again, err := strconv.Atoi(l.until(`broker 2 is started again: process (\d+)`)[0])
+	require.NoError(t, err)
+	pids[2] = again
+	l.until(`alive: 1,2,3; controller: \d; 3 partitions, 3 with all replicas in sync`)
+
+	health := exec.Command(program, "cluster", "health", "--brokers", "3", "--wait", "1m", "-b", strings.Join(addrs, ","))
+	out, err = health.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "healthy: 3 brokers, 3 partitions")
+
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	l.until("everything is kept in " + regexp.QuoteMeta(dir))
+	require.NoError(t, cmd.Wait())
+	for _, pid := range pids {
+		require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d is left", pid)
+	}
+	require.FileExists(t, filepath.Join(dir, "broker-2.log"))
+	require.FileExists(t, filepath.Join(dir, "data-3", ".kafka_cleanshutdown"), "broker 3 was not stopped cleanly")
+}

@@ -1,0 +1,254 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
+)
+
+// Options say what to start.
+type Options struct {
+	Program       string   // barnabas
+	Dir           string   // of everything, made when missing; a cluster that was there before goes on
+	Brokers       int      // their ids are 1 to Brokers, each in a rack of its own
+	Port          int      // of broker 1, the others have the next ones; 0 for any free ones
+	ZooKeeper     string   // HOST:PORT/CHROOT of one that runs already; "" starts one
+	ZooKeeperPort int      // of the one that is started; 0 for any free one
+	Sets          []string // for every broker's command line: KEY=VALUE
+}
+
+// How long brokers may take to answer, and to stop.
+const (
+	startTimeout = time.Minute
+	stopTimeout  = time.Minute
+)
+
+// Cluster is a cluster that was started. Its methods are called by one goroutine, but for those of its brokers.
+type Cluster struct {
+	ZooKeeper string // HOST:PORT/CHROOT
+	Brokers   []*Broker
+
+	zookeeper *zktest.Ensemble // nil for one that ran already
+}
+
+// Start starts ZooKeeper and the brokers, and returns when all brokers know of one another. When that fails nothing is left
+// running. say tells what takes long.
+func Start(ctx context.Context, o Options, say func(string)) (*Cluster, error) {
+	c := &Cluster{ZooKeeper: o.ZooKeeper}
+	if err := c.start(ctx, o, say); err != nil {
+		return nil, errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, o Options, say func(string)) error {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return err
+	}
+	if c.ZooKeeper == "" {
+		if err := c.startZooKeeper(ctx, o, say); err != nil {
+			return err
+		}
+	}
+	for id := 1; id <= o.Brokers; id++ {
+		b, err := o.broker(id, c.ZooKeeper)
+		if err != nil {
+			return err
+		}
+		c.Brokers = append(c.Brokers, b)
+		if err := b.Start(); err != nil {
+			return err
+		}
+	}
+	return c.ready(ctx)
+}
+
+func (c *Cluster) startZooKeeper(ctx context.Context, o Options, say func(string)) error {
+	zk := zktest.Options{Dir: filepath.Join(o.Dir, "zookeeper"), Sync: true, Tick: 2 * time.Second}
+	if o.ZooKeeperPort != 0 {
+		if err := free(o.ZooKeeperPort); err != nil {
+			return fmt.Errorf("ZooKeeper's port: %w; --zookeeper-port takes another one, --zookeeper the one that runs there", err)
+		}
+		zk.Ports = []int{o.ZooKeeperPort}
+	}
+	cache, err := zktest.Cache()
+	if err != nil {
+		return err
+	}
+	say(fmt.Sprintf("ZooKeeper %s: jars in %s, fetched by Maven when they aren't there yet", zktest.Version, cache))
+	if zk.Jars, err = zktest.Jars(ctx, cache); err != nil {
+		return err
+	}
+	if c.zookeeper, err = zktest.Start(ctx, zk); err != nil {
+		return err
+	}
+	c.ZooKeeper = c.zookeeper.Connect() + "/barnabas"
+	return nil
+}
+
+// free says whether nobody listens on a port of 127.0.0.1.
+func free(port int) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// anyPort is one that nobody listens on, below those that systems give to outgoing connections, so that a broker that is started
+// again finds it free.
+func anyPort() (port int, err error) {
+	const lowest, beyond, tries = 10_000, 32_768, 100
+	for range tries {
+		port = lowest + rand.IntN(beyond-lowest)
+		if err = free(port); err == nil {
+			return port, nil
+		}
+	}
+	return 0, err
+}
+
+// broker makes a broker's files. Its port stays the same when it is started again.
+func (o Options) broker(id int, zookeeper string) (*Broker, error) {
+	port := 0
+	if o.Port != 0 {
+		port = o.Port + id - 1
+		if err := free(port); err != nil {
+			return nil, fmt.Errorf("the port of broker %d: %w; --port takes others", id, err)
+		}
+	} else {
+		var err error
+		if port, err = anyPort(); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{
+		ID:     id,
+		Addr:   net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		Config: filepath.Join(dir, fmt.Sprintf("broker-%d.yaml", id)),
+		Log:    filepath.Join(dir, fmt.Sprintf("broker-%d.log", id)),
+	}
+	b.command = []string{o.Program, "serve", "-c", b.Config}
+	for _, s := range o.Sets {
+		b.command = append(b.command, "--set", s)
+	}
+	return b, os.WriteFile(b.Config, []byte(o.yaml(b, filepath.Join(dir, fmt.Sprintf("data-%d", id)), zookeeper)), 0o644)
+}
+
+// yaml is a broker's configuration.
+func (o Options) yaml(b *Broker, data, zookeeper string) string {
+	replicas := min(o.Brokers, 3)
+	return fmt.Sprintf(`broker:
+  broker.id: %d
+  broker.rack: rack-%d
+  listeners: PLAINTEXT://%s
+  log.dirs: %q
+  default.replication.factor: %d
+  min.insync.replicas: %d
+  offsets.topic.replication.factor: %d
+  transaction.state.log.replication.factor: %d
+  transaction.state.log.min.isr: %d
+  group.initial.rebalance.delay.ms: 0
+election:
+  zookeeper:
+    connect: %q
+    session_timeout: 6s
+`, b.ID, b.ID, b.Addr, data, replicas, max(replicas-1, 1), replicas, replicas, max(replicas-1, 1), zookeeper)
+}
+
+// ready waits until the first broker knows all of them, and a controller.
+func (c *Cluster) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.Addrs()...), kgo.RetryTimeout(time.Second))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var last error
+	for {
+		for _, b := range c.Brokers {
+			if ended, err := b.Ended(); ended {
+				return fmt.Errorf("broker %d ended while it was starting: %w\n%s", b.ID, err, b.Tail())
+			}
+		}
+		if last = known(ctx, client, len(c.Brokers)); last == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the brokers don't form a cluster: %w", errors.Join(ctx.Err(), last))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// known asks any broker whether it knows n brokers and a controller.
+func known(ctx context.Context, client *kgo.Client, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := client.Ping(ctx); err != nil {
+		return err
+	}
+	m, err := metadata(ctx, client)
+	if err != nil {
+		return err
+	}
+	if len(m.Brokers) != n || m.ControllerID < 0 {
+		return fmt.Errorf("there are %d brokers, and the controller is %d", len(m.Brokers), m.ControllerID)
+	}
+	return nil
+}
+
+// Addrs are the brokers' addresses.
+func (c *Cluster) Addrs() []string {
+	var addrs []string
+	for _, b := range c.Brokers {
+		addrs = append(addrs, b.Addr)
+	}
+	return addrs
+}
+
+// Connect is Addrs, comma separated.
+func (c *Cluster) Connect() string { return strings.Join(c.Addrs(), ",") }
+
+// ZooKeeperPids are the processes of ZooKeeper that were started here.
+func (c *Cluster) ZooKeeperPids() (pids []int) {
+	if c.zookeeper == nil {
+		return nil
+	}
+	for _, s := range c.zookeeper.Servers() {
+		pids = append(pids, s.Pid())
+	}
+	return pids
+}
+
+// Stop stops the brokers, one after the other, the last first, and then ZooKeeper: brokers hand over what they lead, and say
+// goodbye to a ZooKeeper that is still there. What doesn't end in time is killed.
+func (c *Cluster) Stop(ctx context.Context) error {
+	var errs []error
+	for i := len(c.Brokers) - 1; i >= 0; i-- {
+		stopping, cancel := context.WithTimeout(ctx, stopTimeout)
+		errs = append(errs, c.Brokers[i].Stop(stopping))
+		cancel()
+	}
+	if c.zookeeper != nil {
+		errs = append(errs, c.zookeeper.Stop())
+	}
+	return errors.Join(errs...)
+}
