@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -62,12 +63,12 @@ func (d *dev) znodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	got, err := d.playZnodes(ctx, target.Barnabas, "barnabas")
-	if err != nil {
-		return err
+	got, played := d.playZnodes(ctx, target.Barnabas, "barnabas")
+	if diffs := znodes.Compare(want, got); len(diffs) > 0 { // also of what was played before an error
+		return errors.Join(played, fmt.Errorf("%d differences from %s:\n%s", len(diffs), want.Of, strings.Join(diffs, "\n")))
 	}
-	if diffs := znodes.Compare(want, got); len(diffs) > 0 {
-		return fmt.Errorf("%d differences from %s:\n%s", len(diffs), want.Of, strings.Join(diffs, "\n"))
+	if played != nil {
+		return played
 	}
 	d.env.Say("the nodes are those of %s, after each of %d steps", want.Of, len(want.Steps))
 	return nil
