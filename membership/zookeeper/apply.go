@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/membership/zookeeper/internal/znode"
 )
 
 // A controller's writes. Items are put together into transactions, each of which begins with a check that nobody was elected since,
@@ -61,20 +62,49 @@ func (it *item) size() (n int) {
 // errTooLarge is the word for an item that ZooKeeper would close the connection for.
 var errTooLarge = errors.New("it doesn't fit into a node of ZooKeeper (jute.maxbuffer)")
 
-// controllerTerm is the term that a write's epoch belongs to.
+// controllerTerm is the term that a write's epoch belongs to: this member's, or another's on whose behalf the write is done.
 func (c *coordination) controllerTerm(ctx context.Context, epoch int32) (*term, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	own, running, ended := c.term, c.running, c.ended
+	c.mu.Unlock()
 	switch {
-	case !c.running:
+	case !running:
 		return nil, election.ErrClosed
-	case c.term == nil || c.term.epoch != epoch:
+	case own != nil && own.epoch == epoch:
+		return own, nil
+	case own != nil || epoch <= ended:
 		return nil, fmt.Errorf("zookeeper: %w: epoch %d", election.ErrStaleController, epoch)
 	}
-	return c.term, nil
+	return c.deputize(ctx, epoch)
+}
+
+// deputize makes the term of a controller elsewhere, as far as writes on its behalf need it. Configurations are changed so, by
+// whichever broker is asked.
+func (c *coordination) deputize(ctx context.Context, epoch int32) (t *term, err error) {
+	err = c.read(ctx, "whose epoch it is", func(ctx context.Context, s *session) error {
+		stale := fmt.Errorf("%w: epoch %d", election.ErrStaleController, epoch)
+		n, err := s.get(ctx, controllerEpochPath)
+		if errors.Is(err, zk.ErrNoNode) {
+			return stale
+		}
+		if err != nil {
+			return err
+		}
+		if now, err := znode.DecodeNumber(n.data); err != nil || now != epoch {
+			return errors.Join(err, stale)
+		}
+		if _, err := s.get(ctx, controllerPath); errors.Is(err, zk.ErrNoNode) { // it has resigned
+			return stale
+		} else if err != nil {
+			return err
+		}
+		t = &term{c: c, epoch: epoch, version: n.stat.Version, session: s, deputy: true}
+		return nil
+	})
+	return t, err
 }
 
 // controllerWrite does something under a controller's epoch. plan may read; what it does not write through t.apply is no write of

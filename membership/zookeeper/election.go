@@ -242,6 +242,7 @@ type term struct {
 	watch   *group
 	lost    chan struct{}
 	over    atomic.Bool // guarded by c.mu for writing
+	deputy  bool        // of a controller elsewhere: it writes on its behalf, and has nothing to end
 }
 
 func (t *term) Epoch() int32          { return t.epoch }
@@ -249,7 +250,7 @@ func (t *term) Lost() <-chan struct{} { return t.lost }
 
 // endTerm ends a term, unless it has ended. The caller holds the lock.
 func (c *coordination) endTerm(t *term) {
-	if !t.over.CompareAndSwap(false, true) {
+	if !t.over.CompareAndSwap(false, true) || t.deputy {
 		return
 	}
 	close(t.lost)

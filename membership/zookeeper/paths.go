@@ -37,7 +37,7 @@ const (
 // persistentPaths are the nodes that a broker of Kafka 3.9 creates at its start when they are missing.
 func persistentPaths() []string {
 	return []string{"/consumers", brokersPath, topicsPath, configChangesPath, deletionsPath, brokerSequencePath, isrChangesPath, producerIDsPath,
-		dirEventsPath, "/config/topics", "/config/clients", "/config/users", "/config/brokers", "/config/ips", "/config/client-metrics"}
+		dirEventsPath, "/config/topics", "/config/clients", "/config/users", "/config/brokers", "/config/ips"}
 }
 
 func brokerPath(id int32) string        { return brokersPath + "/" + strconv.Itoa(int(id)) }
