@@ -99,7 +99,14 @@ func (c *coordination) prepare(ctx context.Context, s *session) error {
 }
 
 func (c *coordination) createRoot(ctx context.Context, s *session, path string) error {
-	_, err := call(ctx, s, func(conn *zk.Conn) (string, error) { return conn.Create(path, nil, 0, c.acl(path)) })
+	exists, err := call(ctx, s, func(conn *zk.Conn) (bool, error) {
+		exists, _, err := conn.Exists(path)
+		return exists, err
+	})
+	if exists && err == nil {
+		return nil
+	}
+	_, err = call(ctx, s, func(conn *zk.Conn) (string, error) { return conn.Create(path, nil, 0, c.acl(path)) })
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return fmt.Errorf("create the root %s: %w", path, err)
 	}
@@ -108,6 +115,9 @@ func (c *coordination) createRoot(ctx context.Context, s *session, path string) 
 
 // createAll creates a node without data, and those above it, where they are missing.
 func (c *coordination) createAll(ctx context.Context, s *session, path string) error {
+	if exists, err := s.exists(ctx, path); exists && err == nil {
+		return nil // for one who may not create it, too
+	}
 	_, err := s.create(ctx, path, nil, 0, c.acl(path))
 	if errors.Is(err, zk.ErrNoNode) && strings.LastIndexByte(path, '/') > 0 {
 		if err := c.createAll(ctx, s, path[:strings.LastIndexByte(path, '/')]); err != nil {

@@ -74,7 +74,7 @@ func openSession(ctx context.Context, o sessionOptions) (*session, error) {
 	}()
 	if err := s.await(ctx); err != nil {
 		if last := s.net.failure(); last != nil {
-			err = fmt.Errorf("%w: %w", err, last)
+			err = fmt.Errorf("%w (%w)", last, err)
 		}
 		s.close()
 		return nil, err
@@ -302,6 +302,17 @@ func (s *session) get(ctx context.Context, path string) (node, error) {
 	return call(ctx, s, func(c *zk.Conn) (node, error) {
 		data, stat, err := c.Get(s.path(path))
 		return node{data, stat}, err
+	})
+}
+
+// exists says whether there is a node; there is as well when this user may not look at it.
+func (s *session) exists(ctx context.Context, path string) (bool, error) {
+	return call(ctx, s, func(c *zk.Conn) (bool, error) {
+		exists, _, err := c.Exists(s.path(path))
+		if errors.Is(err, zk.ErrNoAuth) {
+			return true, nil
+		}
+		return exists, err
 	})
 }
 

@@ -84,7 +84,7 @@ func (c *coordination) Start(ctx context.Context) error {
 	s, err := c.open(open, tlsConfig)
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("none of %s answered within %s (connection_timeout): %w", strings.Join(c.servers, ", "), c.o.ConnectionTimeout, err)
+			err = fmt.Errorf("%w: none of %s answered within %s (connection_timeout): %w", election.ErrUnavailable, strings.Join(c.servers, ", "), c.o.ConnectionTimeout, err)
 		}
 		return fmt.Errorf("zookeeper: %w", err)
 	}
