@@ -23,10 +23,13 @@ type operation struct {
 	doc          string
 	query        []*huma.Param
 
-	takes    []string // media types of the body; none without one
-	body     any      // a value of the body's type
-	optional bool     // the body may be left out
-	unread   bool     // handle reads the body itself
+	takes    []string       // media types of the body; none without one
+	body     any            // a value of the body's type
+	bodies   map[string]any // the same, for media types of which it is another
+	optional bool           // the body may be left out
+	unread   bool           // handle reads the body itself
+	// shown narrows the body's schema in the document to what handle takes: it refuses the rest with codes of its own.
+	shown func(*huma.Schema)
 
 	status int // of success
 	answer any // a value of the answer's type; nil for an answer without content
@@ -42,6 +45,7 @@ type written struct{}
 func (g *Gateway) build() {
 	router := chi.NewMux()
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	checked := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer) // as registry, but nothing in it is narrowed
 	g.api = humachi.New(router, huma.Config{OpenAPI: &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
@@ -55,7 +59,7 @@ func (g *Gateway) build() {
 	}})
 	for _, list := range [][]operation{g.topicsV2(), g.produceV2(), g.consumersV2(), g.positionsV2(), g.topicsV3(), g.recordsV3(), g.groupsV3()} {
 		for _, op := range list {
-			g.register(registry, op)
+			g.register(registry, checked, op)
 		}
 	}
 	document := mustJSON(g.api.OpenAPI())
@@ -112,8 +116,9 @@ func (g *Gateway) outermost(next http.Handler) http.Handler {
 	})
 }
 
-// register puts an operation into the router and the document.
-func (g *Gateway) register(registry huma.Registry, o operation) {
+// register puts an operation into the router and the document, which shows schemas of registry. Bodies are held against those of
+// checked.
+func (g *Gateway) register(registry, checked huma.Registry, o operation) {
 	op := &huma.Operation{
 		OperationID: o.id,
 		Method:      o.method,
@@ -138,8 +143,13 @@ func (g *Gateway) register(registry huma.Registry, o operation) {
 			failures = append(failures, http.StatusBadRequest)
 		}
 		failures = append(failures, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)
-		body = registry.Schema(reflect.TypeOf(o.body), true, o.id+"Body")
-		op.RequestBody = &huma.RequestBody{Required: !o.optional, Content: contents(o.takes, body)}
+		body = checked.Schema(reflect.TypeOf(o.body), true, o.id+"Body")
+		shown := registry.Schema(reflect.TypeOf(o.body), true, o.id+"Body")
+		narrow(registry, shown, o.shown)
+		op.RequestBody = &huma.RequestBody{Required: !o.optional, Content: contents(o.takes, shown)}
+		for name, other := range o.bodies {
+			op.RequestBody.Content[name].Schema = registry.Schema(reflect.TypeOf(other), true, o.id+"OtherBody")
+		}
 	}
 	media := mediaOf(o.version)
 	success := &huma.Response{Description: http.StatusText(o.status)}
@@ -154,7 +164,7 @@ func (g *Gateway) register(registry huma.Registry, o operation) {
 	g.api.OpenAPI().AddOperation(op)
 	g.api.Adapter().Handle(op, func(ctx huma.Context) {
 		r, w := humachi.Unwrap(ctx)
-		c := &call{g: g, op: &o, ctx: ctx, r: r, w: w, registry: registry, schema: body}
+		c := &call{g: g, op: &o, ctx: ctx, r: r, w: w, registry: checked, schema: body}
 		c.serve(media)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -195,10 +196,58 @@ func (c *call) decode(v any) (bool, error) {
 	if len(result.Errors) > 0 {
 		return false, fail(http.StatusUnprocessableEntity, "%s", faults(result.Errors))
 	}
-	if err := json.Unmarshal(c.data, v); err != nil {
-		return false, fail(http.StatusUnprocessableEntity, "%v", err)
+	if err := unmarshal(c.data, v); err != nil {
+		return false, err
 	}
 	return true, nil
+}
+
+// unmarshal reads JSON that a schema allows. To it 5.0 and 5e0 are whole numbers, too; not so to encoding/json.
+func unmarshal(data []byte, v any) error {
+	var wrong *json.UnmarshalTypeError
+	err := json.Unmarshal(data, v)
+	if errors.As(err, &wrong) {
+		var loose any
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		if err := d.Decode(&loose); err != nil {
+			return fail(http.StatusBadRequest, "Malformed JSON: %v.", err)
+		}
+		err = json.Unmarshal(mustJSON(plainNumbers(loose)), v)
+	}
+	if errors.As(err, &wrong) {
+		return fail(http.StatusUnprocessableEntity, "%s: want what fits, not the %.60s", wrong.Field, wrong.Value)
+	}
+	return err
+}
+
+// plainNumbers writes whole numbers as digits alone.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			v[key] = plainNumbers(value)
+		}
+	case []any:
+		for i, value := range v {
+			v[i] = plainNumbers(value)
+		}
+	case json.Number:
+		if n, ok := whole(string(v)); ok {
+			return json.Number(strconv.FormatInt(n, 10))
+		}
+	}
+	return v
+}
+
+// whole gives the value of a whole number, which may be written with a fraction or an exponent while a float64 holds it exactly.
+func whole(text string) (int64, bool) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	const exact = 1 << 53
+	f, err := strconv.ParseFloat(text, 64)
+	return int64(f), err == nil && f == math.Trunc(f) && math.Abs(f) <= exact
 }
 
 // misspelt finds a key that a schema doesn't have in just this spelling: neither the check nor the decoder cares for case.

@@ -62,6 +62,7 @@ func TestConsumeAsDocumented(t *testing.T) {
 	b := start(t, &byKey{})
 	b.topic("test", 1)
 	b.produce("test", `{"foo":"bar"}`, `{"n":1.0}`)
+	require.Equal(t, 200, b.do("POST", "/consumers/numbers", v2, `{"fetch.min.bytes":1.0,"consumer.request.timeout.ms":1e3}`).status)
 	at := b.consumer("testgroup", `{"name":"my_consumer","format":"json","auto.offset.reset":"earliest","auto.commit.enable":"false"}`)
 	b.do("POST", "/consumers/testgroup", v2, `{"name":"my_consumer"}`).fails(t, 40902)
 	b.do("POST", at+"/subscription", v2, `{"topics":["test"]}`).is(t, 204, "")

@@ -82,7 +82,7 @@ func fromError(err error) *Error {
 func fromKafka(err *kerr.Error) *Error {
 	text := fmt.Sprintf("%s (%s)", err.Description, err.Message)
 	switch err {
-	case kerr.UnknownTopicOrPartition, kerr.UnknownTopicID:
+	case kerr.UnknownTopicOrPartition:
 		return fail(codeNoTopicV3, "%s", text)
 	case kerr.GroupIDNotFound:
 		return fail(http.StatusNotFound, "%s", text)

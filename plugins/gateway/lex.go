@@ -286,6 +286,9 @@ func (l *lexer) integer(bits int) (int64, error) {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(string(raw), 10, bits)
+	if f, ok := whole(string(raw)); err != nil && ok {
+		n, err = strconv.ParseInt(strconv.FormatInt(f, 10), 10, bits)
+	}
 	switch {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, fail(422, "the number %.40s is too large", raw)

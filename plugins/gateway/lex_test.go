@@ -109,3 +109,16 @@ func TestDepthIsBounded(t *testing.T) {
 	assert.True(t, validJSON([]byte(strings.Repeat("[", maxDepth)+strings.Repeat("]", maxDepth))))
 	assert.False(t, validJSON([]byte(strings.Repeat("[", maxDepth+1)+strings.Repeat("]", maxDepth+1))))
 }
+
+// TestWhole knows a whole number in every form that JSON has for it.
+func TestWhole(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "-0.0": 0, "5.0": 5, "5e0": 5, "50E-1": 5, "-1.50e2": -150, "9223372036854775807": 1<<63 - 1, "9007199254740992.0": 1 << 53} {
+		got, ok := whole(text)
+		assert.True(t, ok, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"1.5", "1e-1", "9007199254740994.0", "1e300", "9223372036854775808", "1e999999999", "", "x", "NaN", "Inf"} {
+		_, ok := whole(text)
+		assert.False(t, ok, text)
+	}
+}

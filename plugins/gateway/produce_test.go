@@ -168,6 +168,31 @@ func TestProduceBadBodies(t *testing.T) {
 	assert.Zero(t, b.end("t"), "nothing is appended")
 }
 
+// TestTopicCreatedAgain deletes a topic that was produced to and creates it again, with fewer partitions: by the gateway, which
+// knows at once, and beside it.
+func TestTopicCreatedAgain(t *testing.T) {
+	b := start(t, &byKey{})
+	const two = `{"records":[{"key":"AA==","value":"YQ=="},{"key":"AQ==","value":"YQ=="}]}`
+	good := func(partitions string) string {
+		return `{"key_schema_id":null,"value_schema_id":null,"offsets":[{"partition":0,"offset":0,"error_code":null,"error":null},` + partitions + `,"error_code":null,"error":null}]}`
+	}
+	b.topic("t", 2)
+	b.do("POST", "/topics/t", v2binary, two).is(t, 200, good(`{"partition":1,"offset":0`))
+	require.Equal(t, 204, b.send("DELETE", b.cluster()+"/topics/t", nil, nil).status)
+	b.topic("t", 1)
+	b.do("POST", "/topics/t", v2binary, two).is(t, 200, good(`{"partition":0,"offset":1`))
+
+	_, err := b.admin.DeleteTopic(t.Context(), "t")
+	require.NoError(t, err)
+	b.topic("t", 1)
+	var last answer
+	require.Eventually(t, func() bool {
+		last = b.do("POST", "/topics/t", v2binary, two)
+		return !strings.Contains(last.body, "50003")
+	}, 30*time.Second, 10*time.Millisecond)
+	last.is(t, 200, good(`{"partition":0,"offset":1`))
+}
+
 func TestUnknownTopicIsCreatedAsConfigured(t *testing.T) {
 	b := start(t, &byKey{})
 	assert.Equal(t, 200, b.do("POST", "/topics/fresh", v2json, `{"records":[{"value":1}]}`).status)

@@ -80,7 +80,7 @@ func (p *producer) send(ctx context.Context, topic string, records []*kgo.Record
 	done := func(r *kgo.Record, err error) {
 		if err != nil {
 			d.fail(r, err)
-			if err == kerr.UnknownTopicOrPartition {
+			if err == kerr.UnknownTopicOrPartition || err == kerr.UnknownTopicID {
 				p.topics.forget(topic)
 			}
 		}

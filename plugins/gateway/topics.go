@@ -18,6 +18,7 @@ const freshness = 2 * time.Second
 
 // topicInfo is what is known of a topic. It isn't changed once made.
 type topicInfo struct {
+	id         [16]byte // another one when the topic was deleted and created again
 	partitions int32
 	available  []int32 // those with a leader, ascending
 	asked      time.Time
@@ -81,8 +82,23 @@ func (t *topics) get(ctx context.Context, topic string, create bool) (*topicInfo
 // forget makes the next get ask again.
 func (t *topics) forget(topic string) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	if info := t.known[topic]; info != nil {
+		old := *info
+		old.asked = time.Time{}
+		t.known[topic] = &old
+	}
+}
+
+// drop forgets a topic that isn't there any more.
+func (t *topics) drop(topic string) {
+	t.mu.Lock()
+	_, was := t.known[topic]
 	delete(t.known, topic)
 	t.mu.Unlock()
+	if was {
+		t.client.PurgeTopicsFromProducing(topic)
+	}
 }
 
 // ask asks the broker. A topic that is just being created has no leaders yet, so it is asked for a few times.
@@ -94,6 +110,9 @@ func (t *topics) ask(ctx context.Context, topic string, create bool) (*topicInfo
 		if err == nil {
 			t.remember(topic, info)
 			return info, nil
+		}
+		if err == kerr.UnknownTopicOrPartition {
+			t.drop(topic)
 		}
 		if err != kerr.LeaderNotAvailable || wait > time.Second {
 			t.forget(topic)
@@ -107,13 +126,19 @@ func (t *topics) ask(ctx context.Context, topic string, create bool) (*topicInfo
 	}
 }
 
+// remember keeps what was learned, and makes the client that produces learn it, too.
 func (t *topics) remember(topic string, info *topicInfo) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if before := t.known[topic]; before != nil && before.partitions != info.partitions {
+	before := t.known[topic]
+	t.known[topic] = info
+	t.mu.Unlock()
+	switch {
+	case before == nil:
+	case before.id != info.id:
+		t.client.PurgeTopicsFromProducing(topic) // else it goes on with the id of the one that was deleted
+	case before.partitions != info.partitions:
 		t.client.ForceMetadataRefresh()
 	}
-	t.known[topic] = info
 }
 
 func (t *topics) askOnce(ctx context.Context, topic string, create bool) (*topicInfo, error) {
@@ -132,7 +157,7 @@ func (t *topics) askOnce(ctx context.Context, topic string, create bool) (*topic
 	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
 		return nil, err
 	}
-	info := &topicInfo{partitions: int32(len(resp.Topics[0].Partitions)), asked: time.Now()}
+	info := &topicInfo{id: resp.Topics[0].TopicID, partitions: int32(len(resp.Topics[0].Partitions)), asked: time.Now()}
 	leads := map[int32]bool{}
 	for _, p := range resp.Topics[0].Partitions {
 		leads[p.Partition] = p.ErrorCode == 0 && p.Leader >= 0

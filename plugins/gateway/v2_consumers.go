@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,10 +15,10 @@ import (
 
 // createConsumerV2 creates an instance. Numbers and booleans may be written as texts, as clients of REST Proxy do.
 type createConsumerV2 struct {
-	ID         *string         `json:"id,omitempty" doc:"taken as the name when there is none"`
-	Name       *string         `json:"name,omitempty" maxLength:"249" doc:"the instance's name; one is made up when absent"`
-	Format     *string         `json:"format,omitempty" doc:"binary or json: how keys and values are embedded in answers; binary when absent"`
-	Reset      *string         `json:"auto.offset.reset,omitempty" doc:"earliest, latest or none: where to begin when the group has committed nothing; latest when absent"`
+	ID         *string         `json:"id,omitempty" nullable:"true" doc:"taken as the name when there is none"`
+	Name       *string         `json:"name,omitempty" nullable:"true" maxLength:"249" doc:"the instance's name; one is made up when absent"`
+	Format     *string         `json:"format,omitempty" nullable:"true" doc:"binary or json: how keys and values are embedded in answers; binary when absent"`
+	Reset      *string         `json:"auto.offset.reset,omitempty" nullable:"true" doc:"earliest, latest or none: where to begin when the group has committed nothing; latest when absent"`
 	AutoCommit json.RawMessage `json:"auto.commit.enable,omitempty" doc:"true or false; true when absent"`
 	MinBytes   json.RawMessage `json:"fetch.min.bytes,omitempty" doc:"how many bytes of keys and values are worth an answer before its timeout"`
 	Timeout    json.RawMessage `json:"consumer.request.timeout.ms,omitempty" doc:"how long a request for records waits that doesn't say so; 5000 when absent"`
@@ -30,7 +31,7 @@ type consumerV2 struct {
 
 type subscriptionV2 struct {
 	Topics  []string `json:"topics,omitempty" nullable:"true" doc:"names; either these or a pattern"`
-	Pattern *string  `json:"topic_pattern,omitempty" doc:"a regular expression that matches whole names, in RE2's syntax"`
+	Pattern *string  `json:"topic_pattern,omitempty" nullable:"true" doc:"a regular expression that matches whole names, in RE2's syntax"`
 }
 
 type subscribedV2 struct {
@@ -49,20 +50,20 @@ func (g *Gateway) consumersV2() []operation {
 	takes := []string{mediaV2, mediaEmbed, mediaBinary, mediaKafka, mediaJSON}
 	const one = "/consumers/{group_name}/instances/{instance}"
 	query := func(name, doc string) *huma.Param {
-		return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: huma.TypeInteger, Format: "int64"}}
+		return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: new(float64(-1))}}
 	}
 	return []operation{
 		{version: 2, method: "POST", path: "/consumers/{group_name}", id: "createConsumerV2", summary: "Create a consumer instance",
 			doc:   "An instance lives in the gateway's memory until it is deleted, or left alone for the configured time. One that is lost may be created again under its name, and goes on from what was committed.",
-			takes: takes, body: createConsumerV2{}, optional: true, status: 200, answer: consumerV2{}, fails: []int{409, 429}, handle: g.createConsumer},
+			takes: takes, body: createConsumerV2{}, shown: showCreateConsumer, optional: true, status: 200, answer: consumerV2{}, fails: []int{409, 429}, handle: g.createConsumer},
 		{version: 2, method: "DELETE", path: one, id: "deleteConsumerV2", summary: "Delete a consumer instance", status: 204, fails: []int{404}, handle: g.deleteConsumer},
 		{version: 2, method: "POST", path: one + "/subscription", id: "subscribeV2", summary: "Subscribe to topics", doc: "It replaces an earlier subscription.",
-			takes: takes, body: subscriptionV2{}, status: 204, fails: []int{404, 409}, handle: g.subscribe},
+			takes: takes, body: subscriptionV2{}, shown: showSubscription, status: 204, fails: []int{404, 409}, handle: g.subscribe},
 		{version: 2, method: "GET", path: one + "/subscription", id: "getSubscriptionV2", summary: "The topics subscribed to", status: 200, answer: subscribedV2{}, fails: []int{404}, handle: g.subscription},
 		{version: 2, method: "DELETE", path: one + "/subscription", id: "unsubscribeV2", summary: "End the subscription", status: 204, fails: []int{404}, handle: g.unsubscribe},
 		{version: 2, method: "GET", path: one + "/records", id: "fetchRecordsV2", summary: "Consume records",
 			doc:    "Answers as soon as there are records, and with none when the timeout is over. A record that isn't in the instance's format is answered with 40601 when it comes first, and stays there: seek past it.",
-			query:  []*huma.Param{query("timeout", "how many milliseconds to wait for records"), query("max_bytes", "most bytes of keys and values, if that is more than one record")},
+			query:  []*huma.Param{query("timeout", "how many milliseconds to wait for records; -1 is as absent"), query("max_bytes", "most bytes of keys and values, if that is more than one record; -1 is as absent")},
 			status: 200, answer: []consumedV2{}, fails: []int{400, 404, 409}, handle: g.fetchRecords},
 	}
 }
@@ -96,6 +97,28 @@ func (g *Gateway) createConsumer(c *call) (any, error) {
 		BaseURI:    link(c.base(), "consumers", group, "instances", i.config.name),
 	}, nil
 }
+
+// showSubscription shows that there must be topics or a pattern.
+func showSubscription(s *huma.Schema) {
+	topicName(s.Properties["topics"].Items)
+	oneGiven(s, map[string]*huma.Schema{
+		"topics":        {Type: huma.TypeArray, MinItems: new(1)},
+		"topic_pattern": {Type: huma.TypeString, MinLength: new(1)},
+	})
+}
+
+// showCreateConsumer shows which words and numbers mean something.
+func showCreateConsumer(s *huma.Schema) {
+	p := s.Properties
+	oneOfWords(p["format"], "binary", "json")
+	oneOfWords(p["auto.offset.reset"], "earliest", "latest", "none")
+	orText(p["auto.commit.enable"], &huma.Schema{Type: huma.TypeBoolean}, anyCase("true", "false"))
+	orText(p["fetch.min.bytes"], between(-1, mostMinBytes), `^-?[0-9]{1,7}$`)
+	orText(p["consumer.request.timeout.ms"], between(0, math.MaxInt32), `^[0-9]{1,9}$`)
+}
+
+// mostMinBytes is the most that fetch.min.bytes may be.
+const mostMinBytes = 10_000_000
 
 func (in createConsumerV2) config() (instanceConfig, error) {
 	config := instanceConfig{autoCommit: true, wait: usualPoll, reset: kgo.NewOffset().AtEnd()}
@@ -136,7 +159,7 @@ func (in createConsumerV2) config() (instanceConfig, error) {
 	}
 	if text := plain(in.MinBytes); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || n < -1 || n > 10_000_000 {
+		if err != nil || n < -1 || n > mostMinBytes {
 			return config, invalid("fetch.min.bytes", "-1 to 10000000")
 		}
 		config.minBytes = n
@@ -162,6 +185,9 @@ func plain(raw json.RawMessage) string {
 			return `""`
 		}
 		return text
+	}
+	if n, ok := whole(string(raw)); ok {
+		return strconv.FormatInt(n, 10)
 	}
 	return string(raw)
 }

@@ -21,7 +21,7 @@ type partitionOffsetV2 struct {
 	Topic     string  `json:"topic"`
 	Partition int32   `json:"partition" minimum:"0"`
 	Offset    int64   `json:"offset" minimum:"0"`
-	Metadata  *string `json:"metadata,omitempty" doc:"not kept"`
+	Metadata  *string `json:"metadata,omitempty" nullable:"true" doc:"not kept"`
 }
 
 type offsetListV2 struct {

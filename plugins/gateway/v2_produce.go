@@ -9,19 +9,35 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// produceRequestV2 and what is in it are for the document; the body is read by readRecords.
-type produceRequestV2 struct {
-	KeySchema     *string    `json:"key_schema,omitempty" doc:"must be null: there is no schema registry"`
-	KeySchemaID   *int32     `json:"key_schema_id,omitempty" doc:"must be null"`
-	ValueSchema   *string    `json:"value_schema,omitempty" doc:"must be null"`
-	ValueSchemaID *int32     `json:"value_schema_id,omitempty" doc:"must be null"`
-	Records       []recordV2 `json:"records" nullable:"false" minItems:"1"`
+// jsonRecordsV2, binaryRecordsV2 and what is in them are for the document; bodies are read by recordReader.
+type jsonRecordsV2 struct {
+	noSchemasV2
+	Records []jsonRecordV2 `json:"records" nullable:"false" minItems:"1"`
 }
 
-type recordV2 struct {
-	Key       json.RawMessage `json:"key,omitempty" doc:"the key; null and absent for a record without one. Under the binary media type it is base64, else any JSON, whose text is the key as it stands"`
+type binaryRecordsV2 struct {
+	noSchemasV2
+	Records []binaryRecordV2 `json:"records" nullable:"false" minItems:"1"`
+}
+
+// noSchemasV2 is in every request.
+type noSchemasV2 struct {
+	KeySchema     noSchema `json:"key_schema,omitempty" doc:"must be null: there is no schema registry"`
+	KeySchemaID   noSchema `json:"key_schema_id,omitempty" doc:"must be null"`
+	ValueSchema   noSchema `json:"value_schema,omitempty" doc:"must be null"`
+	ValueSchemaID noSchema `json:"value_schema_id,omitempty" doc:"must be null"`
+}
+
+type jsonRecordV2 struct {
+	Key       json.RawMessage `json:"key,omitempty" doc:"any JSON, whose text is the key as it stands; null and absent for a record without one"`
 	Value     json.RawMessage `json:"value" doc:"the value, in the same way; null for a tombstone"`
-	Partition *int32          `json:"partition,omitempty" minimum:"0" doc:"where to put it; the configured partitioner decides when absent"`
+	Partition *int32          `json:"partition,omitempty" nullable:"true" minimum:"0" doc:"where to put it; the configured partitioner decides when absent"`
+}
+
+type binaryRecordV2 struct {
+	Key       base64Text `json:"key,omitempty" doc:"the key; null and absent for a record without one"`
+	Value     base64Text `json:"value" doc:"the value; null for a tombstone"`
+	Partition *int32     `json:"partition,omitempty" nullable:"true" minimum:"0" doc:"where to put it; the configured partitioner decides when absent"`
 }
 
 type produceAnswerV2 struct {
@@ -39,13 +55,14 @@ type recordOffsetV2 struct {
 
 func (g *Gateway) produceV2() []operation {
 	takes := []string{mediaBinary, mediaEmbed, mediaV2}
+	embedded := map[string]any{mediaEmbed: jsonRecordsV2{}}
 	const doc = "All records are checked before any is sent: after a 4xx nothing has been appended."
 	return []operation{
 		{version: 2, method: "POST", path: "/topics/{topic_name}", id: "produceV2", summary: "Produce records", doc: doc,
-			takes: takes, body: produceRequestV2{}, status: 200, answer: produceAnswerV2{}, fails: []int{404},
+			takes: takes, body: binaryRecordsV2{}, bodies: embedded, status: 200, answer: produceAnswerV2{}, fails: []int{404},
 			handle: func(c *call) (any, error) { return g.produceRecordsV2(c, unassigned) }},
 		{version: 2, method: "POST", path: "/topics/{topic_name}/partitions/{partition_id}", id: "produceToPartitionV2", summary: "Produce records to one partition", doc: doc,
-			takes: takes, body: produceRequestV2{}, status: 200, answer: produceAnswerV2{}, fails: []int{404},
+			takes: takes, body: binaryRecordsV2{}, bodies: embedded, status: 200, answer: produceAnswerV2{}, fails: []int{404},
 			handle: func(c *call) (any, error) {
 				partition, err := c.partition()
 				if err != nil {

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -12,22 +11,20 @@ import (
 
 // recordV3 and what is in it are for the document; the body is read by readRecordV3.
 type recordV3 struct {
-	PartitionID *int32     `json:"partition_id,omitempty" minimum:"0" doc:"where to put it; the configured partitioner decides when absent"`
+	PartitionID *int32     `json:"partition_id,omitempty" nullable:"true" minimum:"0" doc:"where to put it; the configured partitioner decides when absent"`
 	Headers     []headerV3 `json:"headers,omitempty" nullable:"true"`
-	Key         *dataV3    `json:"key,omitempty"`
-	Value       *dataV3    `json:"value,omitempty" doc:"null or absent for a tombstone"`
-	Timestamp   *time.Time `json:"timestamp,omitempty" doc:"RFC 3339; now when absent"`
+	Key         dataV3     `json:"key,omitempty"`
+	Value       dataV3     `json:"value,omitempty" doc:"null or absent for a tombstone"`
+	Timestamp   *time.Time `json:"timestamp,omitempty" nullable:"true" doc:"RFC 3339; now when absent"`
 }
 
 type headerV3 struct {
-	Name  string  `json:"name"`
-	Value *string `json:"value,omitempty" contentEncoding:"base64"`
+	Name  string     `json:"name"`
+	Value base64Text `json:"value,omitempty"`
 }
 
-type dataV3 struct {
-	Type string          `json:"type" enum:"BINARY,JSON,STRING"`
-	Data json.RawMessage `json:"data,omitempty" doc:"base64, any JSON, whose text is taken as it stands, or a string; null for none"`
-}
+// dataV3 is a key or a value with its type: see its Schema.
+type dataV3 struct{}
 
 // reportV3 is the answer to one record.
 type reportV3 struct {

@@ -40,12 +40,15 @@ func TestTopicsV3(t *testing.T) {
 		`{"topic_name":"u","partitions_count":0}`:                               422,
 		`{"topic_name":"u","partitions_count":"1"}`:                             422,
 		`{"topic_name":"u","partitions_count":99999999999}`:                     422,
+		`{"topic_name":"u","partitions_count":1.5}`:                             422,
+		`{"topic_name":"u","replication_factor":40000}`:                         422,
 		`{"name":"u"}`: 422,
 		`{}`:           422,
 		`{`:            400,
 	} {
 		b.do("POST", cluster+"/topics", v3, body).fails(t, code)
 	}
+	b.do("POST", cluster+"/topics", v3, `{"topic_name":"u","partitions_count":2.0,"replication_factor":1e0,"configs":null}`).is(t, 201, strings.NewReplacer("/topics/t", "/topics/u", "topic=t", "topic=u", `"topic_name":"t"`, `"topic_name":"u"`).Replace(topic))
 	b.get("/v3/clusters/x/topics").fails(t, 404)
 	b.get(cluster+"/topics/t/partitions/2").fails(t, 404)
 	b.get(cluster+"/topics/t/partitions/x").fails(t, 404)

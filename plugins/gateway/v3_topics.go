@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -39,15 +40,15 @@ type partitionV3 struct {
 
 type createTopicV3 struct {
 	TopicName         string          `json:"topic_name"`
-	PartitionsCount   *int32          `json:"partitions_count,omitempty" minimum:"1" doc:"the broker's num.partitions when absent"`
-	ReplicationFactor *int16          `json:"replication_factor,omitempty" minimum:"1" doc:"the broker's default.replication.factor when absent"`
+	PartitionsCount   *int32          `json:"partitions_count,omitempty" minimum:"1" maximum:"2147483647" nullable:"true" doc:"the broker's num.partitions when absent"`
+	ReplicationFactor *int16          `json:"replication_factor,omitempty" minimum:"1" maximum:"32767" nullable:"true" doc:"the broker's default.replication.factor when absent"`
 	Configs           []topicConfigV3 `json:"configs,omitempty" nullable:"true"`
-	ValidateOnly      *bool           `json:"validate_only,omitempty" doc:"check, and create nothing"`
+	ValidateOnly      *bool           `json:"validate_only,omitempty" nullable:"true" doc:"check, and create nothing"`
 }
 
 type topicConfigV3 struct {
 	Name  string  `json:"name"`
-	Value *string `json:"value,omitempty"`
+	Value *string `json:"value,omitempty" nullable:"true"`
 }
 
 func (g *Gateway) topicsV3() []operation {
@@ -56,7 +57,7 @@ func (g *Gateway) topicsV3() []operation {
 		{version: 3, method: "GET", path: "/v3/clusters", id: "listClustersV3", summary: "List clusters: the one", status: 200, answer: listV3[clusterV3]{}, handle: g.listClusters},
 		{version: 3, method: "GET", path: pathCluster, id: "getClusterV3", summary: "Describe the cluster", status: 200, answer: clusterV3{}, fails: []int{404}, handle: g.getCluster},
 		{version: 3, method: "GET", path: topics, id: "listTopicsV3", summary: "List topics", status: 200, answer: listV3[topicV3]{}, fails: []int{404}, handle: g.listTopics},
-		{version: 3, method: "POST", path: topics, id: "createTopicV3", summary: "Create a topic",
+		{version: 3, method: "POST", path: topics, id: "createTopicV3", shown: func(s *huma.Schema) { topicName(s.Properties["topic_name"]) }, summary: "Create a topic",
 			takes: []string{mediaJSON}, body: createTopicV3{}, status: 201, answer: topicV3{}, fails: []int{400, 403, 404}, handle: g.createTopic},
 		{version: 3, method: "GET", path: topic, id: "getTopicV3", summary: "Describe a topic", status: 200, answer: topicV3{}, fails: []int{404}, handle: g.getTopic},
 		{version: 3, method: "DELETE", path: topic, id: "deleteTopicV3", summary: "Delete a topic", status: 204, fails: []int{400, 403, 404}, handle: g.deleteTopic},

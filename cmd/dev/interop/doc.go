@@ -11,5 +11,9 @@
 // The corpus is made of files that nobody here wrote: licence texts and Python's library, compared byte by byte at
 // the other end. Kafka's tools run inside one JVM (java/Tools.java); dump-log goes over the broker's segments when it has stopped.
 //
+// What only Barnabas has is checked with what others wrote, too (own.go): three clients whose partitioners disagree produce the same
+// keys to topics that check them, a client of REST Proxy talks to the HTTP gateway, and Schemathesis holds the gateway against its
+// OpenAPI document.
+//
 // A check that was expected and never reported has failed: nothing is skipped in silence.
 package interop

@@ -19,6 +19,7 @@ func (r Runner) ownChecks() []ownCheck {
 	return []ownCheck{
 		{placingName, r.placing},
 		{restName, r.restClient},
+		{schemathesisName, r.schemathesis},
 	}
 }
 
