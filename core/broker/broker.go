@@ -152,9 +152,11 @@ func (b *Broker) Stop(ctx context.Context) error {
 	b.mu.Unlock()
 	var errs error
 	for i := len(steps) - 1; i >= 0; i-- {
+		begin := time.Now()
 		if err := steps[i].f(ctx); err != nil {
 			errs = errors.Join(errs, fmt.Errorf("%s: %w", steps[i].what, err))
 		}
+		b.log.Debug("stopping", "step", steps[i].what, "took", time.Since(begin).Round(time.Millisecond))
 	}
 	return errs
 }
