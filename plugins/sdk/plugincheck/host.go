@@ -261,12 +261,27 @@ func nonsense(conn *grpc.ClientConn) map[string]func(context.Context) (refused b
 			return err != nil || a.GetError() != nil
 		}
 	}
+	stream := func(q *pluginv1.PartitionRequest) func(context.Context) bool {
+		return func(ctx context.Context) bool {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			s, err := pluginv1.NewPartitionerClient(conn).PartitionStream(ctx)
+			if err != nil {
+				return true
+			}
+			_ = s.Send(q) // Recv says why it failed
+			a, err := s.Recv()
+			return err != nil || a.GetError() != nil
+		}
+	}
 	two := &pluginv1.Column{Data: []byte("ab"), Sizes: []int32{1, 1}}
 	return map[string]func(context.Context) bool{
 		"a key longer than its column": partition(&pluginv1.PartitionRequest{Topic: "t", Partitions: 3, Keys: &pluginv1.Column{Data: []byte("a"), Sizes: []int32{1 << 30}}, Values: &pluginv1.Column{Sizes: []int32{-1}}}),
 		"a size of -2":                 partition(&pluginv1.PartitionRequest{Topic: "t", Partitions: 3, Keys: &pluginv1.Column{Sizes: []int32{-2}}, Values: &pluginv1.Column{Sizes: []int32{-1}}}),
 		"fewer values than keys":       partition(&pluginv1.PartitionRequest{Topic: "t", Partitions: 3, Keys: two, Values: &pluginv1.Column{Sizes: []int32{-1}}}),
 		"headers that aren't there":    partition(&pluginv1.PartitionRequest{Topic: "t", Partitions: 3, Keys: two, Values: two, HeaderCounts: []uint32{1 << 31, 1}}),
+		"a size of -2 on a stream":     stream(&pluginv1.PartitionRequest{Topic: "t", Partitions: 3, Keys: &pluginv1.Column{Sizes: []int32{-2}}, Values: &pluginv1.Column{Sizes: []int32{-1}}}),
+		"no partitions on a stream":    stream(&pluginv1.PartitionRequest{Topic: "t", Keys: two, Values: two}),
 		"no partitions":                partition(&pluginv1.PartitionRequest{Topic: "t", Keys: two, Values: two}),
 		"a block that is none": func(ctx context.Context) bool {
 			a, err := pluginv1.NewCompressionClient(conn).Decompress(ctx, &pluginv1.DecompressRequest{Data: []byte("no block at all, by no means"), Limit: 1 << 20})

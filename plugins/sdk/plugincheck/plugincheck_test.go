@@ -81,6 +81,8 @@ func TestFaultyFail(t *testing.T) {
 		{"slow", "answers a call", "no answer within 1s"},
 		{"crash", "answers a call", "connection broke"},
 		{"raw-garbage", "answers a call", "bad answer"},
+		{"raw-stream-mixed", "answers a call", "bad answer: to call 0 instead of 1"},
+		{"raw-stream-ends", "answers a call", "it ended the stream"},
 		{"flood", "doesn't shout", "lines of log"},
 		{"raw-brittle", "gets over nonsense", "the process ended"},
 		{"deaf", "ends when it is told", "hadn't ended"},
