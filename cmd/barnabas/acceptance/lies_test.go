@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -73,7 +74,11 @@ func TestLyingProducers(t *testing.T) {
 		n := begin(t, storage, nil)
 		c := n.dial()
 		c.createTopic("t", 1, forever())
-		given := ask[*kmsg.InitProducerIDResponse](c, 2, kmsg.NewPtrInitProducerIDRequest())
+		var given *kmsg.InitProducerIDResponse
+		require.Eventually(t, func() bool { // the first producer after a start is told to try again
+			given = ask[*kmsg.InitProducerIDResponse](c, 2, kmsg.NewPtrInitProducerIDRequest())
+			return given.ErrorCode != kerr.CoordinatorLoadInProgress.Code
+		}, 30*time.Second, 10*time.Millisecond)
 		require.Zero(t, given.ErrorCode)
 		send := func(id int64, epoch int16, sequence int32) kmsg.ProduceResponseTopicPartition {
 			b := newBatch(values("a", "b")...)
