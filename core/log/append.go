@@ -1,7 +1,6 @@
 package log
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -129,69 +128,6 @@ func (l *Log) flushDue(last int64, cfg *Config) bool {
 	return last >= durable && l.end.Load()-durable >= cfg.FlushMessages
 }
 
-// AppendFollower appends batches as the leader has them, byte for byte. Their offsets must rise from the end of the log on;
-// gaps are fine. A batch that isn't whole at the end is left out. Batches before the first one that is refused stay
-// appended, and the info speaks of them.
-//
-// Errors: ErrUnexpectedOffset, record.ErrCorrupt, ErrFailed, ErrClosed.
-func (l *Log) AppendFollower(batches []byte) (AppendInfo, error) {
-	info := AppendInfo{BaseOffset: -1, LastOffset: -1, MaxTimestamp: record.NoTimestamp, LogAppendTime: record.NoTimestamp}
-	if err := l.Err(); err != nil {
-		return info, err
-	}
-	// Checked without the lock; offsets are checked under it.
-	whole := 0
-	var bad error
-	for b, err := range record.All(batches) {
-		if errors.Is(err, record.ErrShort) {
-			break
-		}
-		if err == nil {
-			err = record.CheckCRC(b)
-		}
-		if err != nil {
-			bad = l.wrap(err)
-			break
-		}
-		whole += len(b)
-	}
-	batches = batches[:whole]
-	cfg := l.cfg.Load()
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.Err(); err != nil {
-		return info, err
-	}
-	for b := range record.All(batches) {
-		h := b.Header()
-		end := l.end.Load()
-		if h.BaseOffset < end || h.LastOffsetDelta < 0 || h.LastOffset() < h.BaseOffset || h.BaseOffset < 0 {
-			bad = l.wrap(fmt.Errorf("%w: offsets %d to %d, the end is %d", ErrUnexpectedOffset, h.BaseOffset, h.LastOffset(), end))
-			break
-		}
-		var marker *record.EndTxnMarker
-		if h.Attributes.Control() {
-			var err error
-			if marker, err = l.marker(b, h); err != nil {
-				bad = l.wrap(err)
-				break
-			}
-		}
-		if err := l.append(b, h, marker, cfg); err != nil {
-			bad = err
-			break
-		}
-		if info.BaseOffset < 0 {
-			info.BaseOffset = h.BaseOffset
-		}
-		info.LastOffset, info.MaxTimestamp = h.LastOffset(), max(info.MaxTimestamp, h.MaxTimestamp)
-	}
-	info.StartOffset = l.start.Load()
-	info.Flush = info.LastOffset >= 0 && l.flushDue(info.LastOffset, cfg)
-	return info, bad
-}
-
 // marker reads the transaction marker of a control batch; nil for other control records and emptied batches.
 func (l *Log) marker(b record.Batch, h record.Header) (*record.EndTxnMarker, error) {
 	for r, err := range b.Each(l.o.Codecs, record.DefaultPayloadLimit) {
@@ -207,23 +143,26 @@ func (l *Log) marker(b record.Batch, h record.Header) (*record.EndTxnMarker, err
 	return nil, nil
 }
 
-// append writes one batch, whose offsets are set and checked, and takes it into everything. The caller holds mu.
-func (l *Log) append(b record.Batch, h record.Header, marker *record.EndTxnMarker, cfg *Config) error {
+// room gives the segment that the next batch, of that size, goes into: the active one, or a new one in its place. The caller holds mu.
+func (l *Log) room(size int64, h record.Header, cfg *Config) (*segment, error) {
 	s := l.active()
-	roll, err := s.shouldRoll(int64(len(b)), h.LastOffset(), h.MaxTimestamp, l.o.Now(), cfg)
+	roll, err := s.shouldRoll(size, h.LastOffset(), h.MaxTimestamp, l.o.Now(), cfg)
 	if err != nil {
-		return l.fail(err)
+		return nil, l.fail(err)
 	}
 	if roll {
-		if err := l.roll(h.BaseOffset, int64(len(b))); err != nil {
-			return err
-		}
-		s = l.active()
-	} else if s.size.Load() == 0 && int64(len(b)) > s.capacity {
-		if err := l.widen(int64(len(b))); err != nil {
-			return err
-		}
-		s = l.active()
+		err = l.roll(h.BaseOffset, size)
+	} else if s.size.Load() == 0 && size > s.capacity {
+		err = l.widen(size)
+	}
+	return l.active(), err
+}
+
+// append writes one batch, whose offsets are set and checked, and takes it into everything. The caller holds mu.
+func (l *Log) append(b record.Batch, h record.Header, marker *record.EndTxnMarker, cfg *Config) error {
+	s, err := l.room(int64(len(b)), h, cfg)
+	if err != nil {
+		return err
 	}
 	if err := l.assignEpoch(h.LeaderEpoch, h.BaseOffset); err != nil {
 		return err
@@ -240,12 +179,17 @@ func (l *Log) append(b record.Batch, h record.Header, marker *record.EndTxnMarke
 			return l.fail(fmt.Errorf("append to transaction index: %w", err))
 		}
 	}
-	s.publish(h.LastOffset()+1, pos+int64(len(b)))
-	l.end.Store(h.LastOffset() + 1)
+	l.appended(s, h.LastOffset()+1, pos+int64(len(b)), cfg)
+	return nil
+}
+
+// appended shows what was appended: the segment has that size, and the log that end. The caller holds mu.
+func (l *Log) appended(s *segment, end, size int64, cfg *Config) {
+	s.publish(end, size)
+	l.end.Store(end)
 	if cfg.FlushMs != math.MaxInt64 && l.dirtySince.Load() == 0 {
 		l.dirtySince.Store(time.Now().UnixMilli())
 	}
-	return nil
 }
 
 // track takes a batch that is in s into the state of its producer, and into the index of aborted transactions unless s is
