@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -165,7 +166,7 @@ func (a *app) describePartitions(ctx context.Context, admin *kadm.Client, name s
 		}
 		return "?"
 	}
-	fmt.Fprintf(a.out, "topic %s, id %s\n\n", name, topic.ID)
+	fmt.Fprintf(a.out, "topic %s, id %s\n\n", name, base64.RawURLEncoding.EncodeToString(topic.ID[:])) // as Kafka's tools write it
 	t := newTable()
 	t.AppendHeader(table.Row{"partition", "leader", "epoch", "replicas", "in sync", "start", "end"})
 	for _, p := range topic.Partitions.Sorted() {
