@@ -219,8 +219,8 @@ func (w *clusterWatch) look(ctx context.Context) {
 func (w *clusterWatch) tell(text string) {
 	if w.live && w.last != "" {
 		fmt.Fprintf(w.a.out, "\x1b[%dA\x1b[J", strings.Count(w.last, "\n")+1)
-		w.last = ""
 	}
+	w.last = "" // how the cluster is is shown again, below
 	fmt.Fprintln(w.a.out, time.Now().Format(time.TimeOnly)+" "+text)
 }
 

@@ -76,7 +76,7 @@ func TestDevCluster(t *testing.T) {
 	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	dir := filepath.Join(t.TempDir(), "cluster")
-	cmd := exec.Command(program, "dev", "cluster", "--port", "0", "--zookeeper-port", "0", "--dir", dir, "--restart", "1s", "--set", "broker.num.partitions=3")
+	cmd := exec.Command(program, "dev", "cluster", "--port", "0", "--zookeeper-port", "0", "--dir", dir, "--restart", "10s", "--set", "broker.num.partitions=3")
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -112,6 +112,7 @@ func TestDevCluster(t *testing.T) {
 	l.until(`3 partitions, 3 with all replicas in sync`)
 	require.NoError(t, syscall.Kill(pids[2], syscall.SIGKILL))
 	l.until(`broker 2 \(process \d+\) has ended: signal: killed`)
+	l.until(`alive: 1,3; controller: [13]; 3 partitions`)
 	for range 20 {
 		require.NoError(t, client.ProduceSync(ctx, kgo.StringRecord("without it")).FirstErr())
 	}

@@ -164,6 +164,8 @@ func (o Options) yaml(b *Broker, data, zookeeper string) string {
   transaction.state.log.replication.factor: %d
   transaction.state.log.min.isr: %d
   group.initial.rebalance.delay.ms: 0
+  # The last one to stop has nobody to hand over to, and needn't ask for long.
+  controlled.shutdown.retry.backoff.ms: 500
 election:
   zookeeper:
     connect: %q

@@ -61,6 +61,7 @@ func clusterProperties(brokers int) map[string]string {
 		"transaction.state.log.replication.factor": replicas,
 		"transaction.state.log.min.isr":            strconv.Itoa(min(brokers, 2)),
 		"zookeeper.session.timeout.ms":             "6000",
+		"controlled.shutdown.retry.backoff.ms":     "500", // the last one to stop has nobody to hand over to
 	}
 }
 

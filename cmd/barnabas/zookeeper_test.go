@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
+)
+
+// port is a free one; somebody else may take it before it is used.
+func port(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// TestZooKeeperConfigurationsServe starts the files in configs/ that need a ZooKeeper.
+func TestZooKeeperConfigurationsServe(t *testing.T) {
+	ensemble := zktest.New(t, 1)
+	election := func(root string) string { return "election.zookeeper.connect=" + ensemble.Connect() + root }
+	data := func() string { return "broker.log.dirs=" + t.TempDir() }
+
+	t.Run("zookeeper-3.yaml", func(t *testing.T) {
+		var at [3]string
+		for i := range at {
+			at[i] = start(t, source{file: "../../configs/zookeeper-3.yaml", sets: []string{election("/three"), "broker.log.dirs=" + t.TempDir(),
+				fmt.Sprintf("broker.broker.id=%d", i+1), "broker.broker.rack=" + string(rune('a'+i)), "broker.listeners=PLAINTEXT://127.0.0.1:" + port(t)}})
+		}
+		got := barnabas(t, nil, "cluster", "health", "--brokers", "3", "--wait", "1m", "-b", at[0])
+		require.Equal(t, exitOK, got.code, got.err+got.out)
+		roundTrip(t, at[0], "t", "through three")
+		got = barnabas(t, nil, "topic", "describe", "t", "-b", at[2])
+		require.Regexp(t, `0 +\d +\d+ +\d,\d,\d `, got.out)
+	})
+	t.Run("zookeeper-listeners.yaml", func(t *testing.T) {
+		clients, brokers := port(t), port(t)
+		at := start(t, source{file: "../../configs/zookeeper-listeners.yaml", sets: []string{election("/listeners"), data(),
+			"broker.listeners=CLIENTS://127.0.0.1:" + clients + ",BROKERS://127.0.0.1:" + brokers,
+			"broker.advertised.listeners=CLIENTS://localhost:" + clients + ",BROKERS://127.0.0.1:" + brokers}})
+		require.Equal(t, "localhost:"+clients+", BROKERS://127.0.0.1:"+brokers, at)
+		roundTrip(t, "localhost:"+clients, "t", "through the clients' listener")
+		for _, side := range []string{"localhost:" + clients, "127.0.0.1:" + brokers} {
+			got := barnabas(t, nil, "cluster", "describe", "-b", side)
+			require.Contains(t, got.out, side, "whoever comes through %s is sent elsewhere: %s", side, got.out+got.err)
+		}
+	})
+	t.Run("zookeeper-offsets.yaml", func(t *testing.T) {
+		at := start(t, source{file: "../../configs/zookeeper-offsets.yaml", sets: []string{election("/offsets"), data(),
+			"offsets.zookeeper.connect=" + ensemble.Connect() + "/offsets", "broker.listeners=PLAINTEXT://127.0.0.1:0", "broker.group.initial.rebalance.delay.ms=0"}})
+		roundTrip(t, at, "clicks", "a click")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		client, err := kgo.NewClient(kgo.SeedBrokers(at), kgo.ConsumerGroup("counters"), kgo.ConsumeTopics("clicks"), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		require.NoError(t, err)
+		defer client.Close()
+		fetches := client.PollFetches(ctx)
+		require.NoError(t, fetches.Err())
+		require.NoError(t, client.CommitUncommittedOffsets(ctx))
+		offsets, err := kadm.NewClient(client).FetchOffsets(ctx, "counters")
+		require.NoError(t, err)
+		require.Equal(t, int64(1), offsets["clicks"][0].At)
+		conn, _, err := zk.Connect(strings.Split(ensemble.Connect(), ","), 5*time.Second, zk.WithLogInfo(false))
+		require.NoError(t, err)
+		defer conn.Close()
+		text, _, err := conn.Get("/offsets/consumers/counters/offsets/clicks/0")
+		require.NoError(t, err)
+		require.Equal(t, "1", string(text))
+	})
+}
