@@ -32,6 +32,10 @@ type partition struct {
 	back  bool
 	next  []int32
 	slots []*error // results of the commands that want that
+
+	// arrived says that the state is within the target, and was written by this controller: its replicas are told, under that
+	// leader epoch, as if the move were over. Then those that are left behind may go.
+	arrived bool
 }
 
 // target is where the partition is going, or where it is.
@@ -47,8 +51,12 @@ func (p *partition) origin() []int32 {
 	return keep(p.assignment.Replicas, func(id int32) bool { return !slices.Contains(p.assignment.Adding, id) })
 }
 
-func (p *partition) reassigning() bool {
-	return len(p.assignment.Adding)+len(p.assignment.Removing) > 0
+func (p *partition) reassigning() bool { return reassigning(p.assignment) }
+
+func reassigning(a election.Assignment) bool { return len(a.Adding)+len(a.Removing) > 0 }
+
+func sameAssignment(a, b election.Assignment) bool {
+	return slices.Equal(a.Replicas, b.Replicas) && slices.Equal(a.Adding, b.Adding) && slices.Equal(a.Removing, b.Removing)
 }
 
 // topic is a topic as the machine knows it.
@@ -225,8 +233,15 @@ func (m *Machine) adopt(in *election.Topic) *topic {
 		if i == len(t.parts) {
 			t.parts = append(t.parts, partition{})
 		}
-		t.parts[i].assignment, t.parts[i].state = in.Partitions[i].Assignment, in.Partitions[i].State
-		m.dirty[tp{in.Name, int32(i)}] = struct{}{}
+		p, a, k := &t.parts[i], in.Partitions[i].Assignment, tp{in.Name, int32(i)}
+		if same := sameAssignment(p.assignment, a); !same && (p.state != nil || reassigning(a)) {
+			// Whoever wrote it, another controller or a tool, may not have come to telling the replicas; and they take a
+			// LeaderAndIsr of a leader epoch that they know for an old one.
+			m.bump[k] = struct{}{}
+			p.arrived = false
+		}
+		p.assignment, p.state = a, in.Partitions[i].State
+		m.dirty[k] = struct{}{}
 	}
 	return t
 }
@@ -336,8 +351,7 @@ func same(t *topic, in *election.Topic) bool {
 	}
 	for i := range t.parts {
 		p, q := &t.parts[i], &in.Partitions[i]
-		if !slices.Equal(p.assignment.Replicas, q.Replicas) || !slices.Equal(p.assignment.Adding, q.Adding) ||
-			!slices.Equal(p.assignment.Removing, q.Removing) || (p.state == nil) != (q.State == nil) ||
+		if !sameAssignment(p.assignment, q.Assignment) || (p.state == nil) != (q.State == nil) ||
 			p.state != nil && p.state.PartitionEpoch != q.State.PartitionEpoch {
 			return false
 		}

@@ -113,7 +113,7 @@ func (m *Machine) leaderAndISR(of []tp, tell func(broker int32, k tp) bool) map[
 		if p == nil || p.state == nil {
 			continue
 		}
-		for _, id := range p.assignment.Replicas {
+		for _, id := range m.toBe(p).Replicas {
 			if !m.alive(id) || !tell(id, k) {
 				continue
 			}
@@ -144,9 +144,10 @@ func (m *Machine) leaderAndISR(of []tp, tell func(broker int32, k tp) bool) map[
 // replicaState is what a replica has to know. It may make a log in any directory when nothing can be in one that failed: the
 // partition is new, or the replica is being added and not in sync yet.
 func (m *Machine) replicaState(k tp, p *partition, broker int32, isNew bool) kmsg.LeaderAndISRRequestTopicPartition {
+	a := m.toBe(p)
 	s := kmsg.LeaderAndISRRequestTopicPartition{Topic: k.topic, Partition: k.partition, ControllerEpoch: p.state.ControllerEpoch,
 		Leader: p.state.Leader, LeaderEpoch: p.state.LeaderEpoch, ISR: p.state.ISR, ZKVersion: p.state.PartitionEpoch,
-		Replicas: p.assignment.Replicas, AddingReplicas: p.assignment.Adding, RemovingReplicas: p.assignment.Removing,
+		Replicas: a.Replicas, AddingReplicas: a.Adding, RemovingReplicas: a.Removing,
 		IsNew: isNew || slices.Contains(p.assignment.Adding, broker) && !slices.Contains(p.state.ISR, broker)}
 	if p.state.Recovering {
 		s.LeaderRecoveryState = recovering

@@ -10,8 +10,8 @@ import (
 )
 
 // A reassignment (KIP-455) begins with an assignment that has the old and the new replicas, the new ones first. When all of
-// the target are in sync, the state is brought within the target; then the replicas that are left behind are told to go; then
-// the assignment becomes the target. The order is what makes it safe to die on the way: a replica goes only when it isn't in
+// the target are in sync, the state is brought within the target, under a new leader epoch, and the target is told; then the
+// replicas that are left behind are told to go; then the assignment becomes the target. The order is what makes it safe to die on the way: a replica goes only when it isn't in
 // sync any more, and is forgotten only when it was told to go. The next controller sees which step is due from what was
 // written.
 //
@@ -122,20 +122,34 @@ func (m *Machine) reassigned(t *topic, number int32, a election.Assignment) {
 		return
 	}
 	p := &t.parts[number]
-	if was := p.assignment; slices.Equal(was.Replicas, a.Replicas) && slices.Equal(was.Adding, a.Adding) && slices.Equal(was.Removing, a.Removing) {
+	if sameAssignment(p.assignment, a) {
 		return
 	}
+	if !m.complete(p) || reassigning(a) { // else its replicas know already
+		m.bump[k] = struct{}{}
+	}
+	m.tell(k, news{})
 	p.assignment = a
 	p.offline = keep(p.offline, in(a.Replicas))
-	p.back, p.next, p.slots = false, nil, nil
-	m.bump[k] = struct{}{} // replicas take a LeaderAndIsr of a leader epoch that they know for an old one
+	p.back, p.next, p.slots, p.arrived = false, nil, nil, false
 }
 
-// complete says whether a move needs nothing but that replicas go that are left behind, and that it is written down as done.
-func (m *Machine) complete(p *partition) bool {
+// within says whether leader and replicas in sync are where a move goes.
+func (p *partition) within() bool {
 	target := p.target()
 	return p.reassigning() && p.state != nil && subset(p.state.ISR, target) && slices.Contains(target, p.state.Leader) &&
 		(p.back || subset(target, p.state.ISR))
+}
+
+// complete says whether a move needs nothing but that replicas go that are left behind, and that it is written down as done.
+func (m *Machine) complete(p *partition) bool { return p.arrived && p.within() }
+
+// toBe is the assignment that replicas are told: of a move that is complete the one that will be written next.
+func (m *Machine) toBe(p *partition) election.Assignment {
+	if m.complete(p) {
+		return election.Assignment{Replicas: p.target()}
+	}
+	return p.assignment
 }
 
 // finish has the replicas go that complete moves leave behind, and writes the assignments that those moves end with.

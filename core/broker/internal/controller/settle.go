@@ -64,7 +64,7 @@ func (m *Machine) settle() []Effect {
 		for _, t := range deleting {
 			m.markAll(t)
 		}
-		return m.finish(finished)
+		return append(m.pushes(), m.finish(finished)...)
 	}
 	return append(m.pushes(), m.deletion(deleting)...)
 }
@@ -89,7 +89,7 @@ func (m *Machine) decide(k tp, p *partition) (election.PartitionState, bool) {
 		}
 	}
 	if target := p.target(); p.reassigning() && (p.back || subset(target, next.ISR)) {
-		if s, ok := moved(next, target, alive); ok && (s.Leader != next.Leader || len(s.ISR) != len(next.ISR)) {
+		if s, ok := moved(next, target, alive); ok && (s.Leader != next.Leader || len(s.ISR) != len(next.ISR) || !p.arrived) {
 			next, changed = s, true
 		}
 	}
@@ -143,6 +143,9 @@ func (m *Machine) statesWritten(ev statesWritten) []Effect {
 		m.tell(k, news{leaderAndISR: y.alter == nil, isNew: p.state == nil})
 		p.state = &s
 		delete(m.bump, k)
+		if y.alter == nil {
+			p.arrived = p.within()
+		}
 		m.dirty[k] = struct{}{} // a reassignment may be complete now
 		if y.alter != nil {
 			answer(y.alter, &s)
