@@ -96,12 +96,14 @@ func (c *coordination) deputize(ctx context.Context, epoch int32) (t *term, err 
 		if now, err := znode.DecodeNumber(n.data); err != nil || now != epoch {
 			return errors.Join(err, stale)
 		}
-		if _, err := s.get(ctx, controllerPath); errors.Is(err, zk.ErrNoNode) { // it has resigned
+		at, err := s.get(ctx, controllerPath)
+		if errors.Is(err, zk.ErrNoNode) || err == nil && at.stat.Czxid != n.stat.Mzxid { // it has resigned
 			return stale
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
-		t = &term{c: c, epoch: epoch, version: n.stat.Version, session: s, deputy: true}
+		t = &term{c: c, epoch: epoch, version: n.stat.Version, session: s, deputy: true, controller: at.stat.Version}
 		return nil
 	})
 	return t, err
@@ -190,13 +192,17 @@ func (t *term) transact(ctx context.Context, items []*item) (again []*item, err 
 		return nil, fmt.Errorf("%w: epoch %d", election.ErrStaleController, t.epoch)
 	}
 	ops := []any{&zk.CheckVersionRequest{Path: t.session.path(controllerEpochPath), Version: t.version}}
+	if t.deputy { // as Kafka does when a broker changes a configuration
+		ops = append(ops, &zk.CheckVersionRequest{Path: t.session.path(controllerPath), Version: t.controller})
+	}
+	checks := len(ops)
 	for _, it := range items {
 		ops = append(ops, it.ops...)
 	}
 	results, failed, err := t.session.multi(ctx, ops)
 	switch {
 	case err == nil:
-		at := 1
+		at := checks
 		for _, it := range items {
 			it.done(results[at : at+len(it.ops)])
 			at += len(it.ops)
@@ -204,7 +210,7 @@ func (t *term) transact(ctx context.Context, items []*item) (again []*item, err 
 		return nil, nil
 	case failed < 0:
 		return nil, err
-	case failed == 0:
+	case failed < checks:
 		t.c.mu.Lock()
 		t.c.endTerm(t)
 		t.c.mu.Unlock()
@@ -213,7 +219,7 @@ func (t *term) transact(ctx context.Context, items []*item) (again []*item, err 
 	if passes(err) || errors.Is(err, zk.ErrNoAuth) {
 		return nil, err
 	}
-	at := 1
+	at := checks
 	for i, it := range items {
 		if failed < at+len(it.ops) {
 			again = append(again, items[:i]...)

@@ -242,7 +242,11 @@ type term struct {
 	watch   *group
 	lost    chan struct{}
 	over    atomic.Bool // guarded by c.mu for writing
-	deputy  bool        // of a controller elsewhere: it writes on its behalf, and has nothing to end
+
+	// deputy says that the term is that of a controller elsewhere: this member writes on its behalf, and has nothing to end.
+	// controller is then the version of /controller.
+	deputy     bool
+	controller int32
 }
 
 func (t *term) Epoch() int32          { return t.epoch }

@@ -177,6 +177,26 @@ func checkStaleElsewhere(t TB, s *Subject) {
 	require.False(t, open(old.Lost()))
 }
 
+// checkDeputy: a broker that is asked to change a configuration does so under the epoch of whoever is controller.
+func checkDeputy(t TB, s *Subject) {
+	a, b := s.member(), s.member()
+	term := s.elect(a)
+	entity := election.Entity{Kind: election.BrokerEntity, Name: "1"}
+	set := func(epoch int32, value string) error {
+		version := s.configs(b, entity)[0].Version
+		return oneError(b.Metadata().SetConfigs(s.ctx, epoch, []election.Config{{Entity: entity, Values: map[string]string{"k": value}, Version: version}}))
+	}
+	require.NoError(t, set(term.Epoch(), "1"))
+	require.Equal(t, "1", s.configs(a, entity)[0].Values["k"])
+	require.ErrorIs(t, set(term.Epoch()+1, "2"), election.ErrStaleController)
+	require.NoError(t, term.Resign(s.ctx))
+	require.ErrorIs(t, set(term.Epoch(), "2"), election.ErrStaleController)
+	next := s.elect(a)
+	require.ErrorIs(t, set(term.Epoch(), "2"), election.ErrStaleController)
+	require.NoError(t, set(next.Epoch(), "2"))
+	require.Equal(t, "2", s.configs(a, entity)[0].Values["k"])
+}
+
 func checkClusterID(t TB, s *Subject) {
 	c := s.member()
 	first, err := c.Membership().ClusterID(s.ctx, "abcdefghijklmnopqrstuv")

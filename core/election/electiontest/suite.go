@@ -88,6 +88,7 @@ func Clauses() []Clause {
 		{"0.4 writes are seen on other members", true, checkSeenElsewhere},
 		{"0.6 stale controllers change nothing", false, checkStale},
 		{"0.6 a successor elsewhere makes writes stale", true, checkStaleElsewhere},
+		{"0.6 writes on behalf of a controller elsewhere", true, checkDeputy},
 		{"0.7 bytes that are no text are refused", false, checkText},
 		{"1.1 epochs rise", false, checkEpochs},
 		{"1.2 one controller at a time", false, checkOneController},

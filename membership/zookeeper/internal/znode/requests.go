@@ -1,8 +1,6 @@
 package znode
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // TopicPartition names a partition.
 type TopicPartition struct {
@@ -17,7 +15,7 @@ type partitionsNode struct {
 
 // EncodePartitions writes what /admin/preferred_replica_election and the nodes below /isr_change_notification hold.
 func EncodePartitions(partitions []TopicPartition) []byte {
-	return encode(partitionsNode{1, partitions})
+	return encode(partitionsNode{1, append([]TopicPartition{}, partitions...)})
 }
 
 // DecodePartitions reads it. What can't be a partition is left out, and given in bad.
@@ -49,7 +47,9 @@ type reassignNode struct {
 }
 
 // EncodeReassignments writes what /admin/reassign_partitions holds.
-func EncodeReassignments(all []Reassignment) []byte { return encode(reassignNode{1, all}) }
+func EncodeReassignments(all []Reassignment) []byte {
+	return encode(reassignNode{1, append([]Reassignment{}, all...)})
+}
 
 // DecodeReassignments reads it. A partition that is named again takes the later replicas. What makes no sense is left out, and
 // given in bad.
