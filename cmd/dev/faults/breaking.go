@@ -333,3 +333,28 @@ func (c *Cluster) write(ctx context.Context, topic string, acks kgo.Acks, values
 	}
 	return nil
 }
+
+// unsafe lets a leader go on alone and then lets others lead who haven't got what it wrote, which the topic allows.
+func unsafe(ctx context.Context, f *Field) error {
+	b, err := f.leader(ctx)
+	if err != nil {
+		return err
+	}
+	f.Say("%s is left alone, and then killed", b.name())
+	for _, other := range f.others(b) {
+		other.Kill()
+	}
+	if err := f.goesOn(ctx, patience); err != nil {
+		return err
+	}
+	b.Kill()
+	for _, other := range f.others(b) {
+		if err := other.Start(ctx); err != nil {
+			return err
+		}
+	}
+	if err := f.goesOn(ctx, patience); err != nil {
+		return err
+	}
+	return errors.Join(b.Start(ctx), f.whole(ctx))
+}

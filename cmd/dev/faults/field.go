@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -58,7 +57,12 @@ func (f *Field) during(ctx context.Context, d, most time.Duration) error {
 
 // whole waits until the cluster is as if nothing had happened.
 func (f *Field) whole(ctx context.Context) error {
-	return errors.Join(f.InSync(ctx, f.topic(), 2*time.Minute), f.goesOn(ctx, patience))
+	begin := time.Now()
+	if err := f.InSync(ctx, f.topic(), 2*time.Minute); err != nil {
+		return err
+	}
+	f.Say("all replicas are in sync again, after %s", time.Since(begin).Round(10*time.Millisecond))
+	return f.goesOn(ctx, patience)
 }
 
 // patience is how long the cluster may take to go on after a fault: a session that ends, elections, and clients that find

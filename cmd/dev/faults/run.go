@@ -72,7 +72,11 @@ func (s Scenario) run(ctx context.Context, c *Cluster, o Setting) (*verify.Repor
 	if err = errors.Join(broken, err); err != nil {
 		return report, errors.Join(err, verdict(report))
 	}
-	if err := verdict(report); err != nil {
+	if s.Finds != "" {
+		if report.Counts[s.Finds] == 0 {
+			return report, fmt.Errorf("a promise was broken on purpose, and nothing was found to be %s: %v", s.Finds, report.Counts)
+		}
+	} else if err := verdict(report); err != nil {
 		return report, err
 	}
 	return report, afterwards(c)

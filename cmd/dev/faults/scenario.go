@@ -17,6 +17,8 @@ type Scenario struct {
 	// Stale says that leaders are deposed here without knowing it: until they do they answer readers in good faith, as in Apache
 	// Kafka, and what they tell as a partition's end may lie behind the times.
 	Stale bool
+	// Finds is what has to be found: a scenario that breaks a promise on purpose, to see that it would be noticed.
+	Finds history.Kind
 	Load  func(*verify.Options) // changes the load; may be nil
 	Break func(ctx context.Context, f *Field) error
 }
@@ -90,6 +92,10 @@ func Scenarios() []Scenario {
 			return again(ctx, f, f.times(1, 5), func() error { return torn(ctx, f) })
 		}},
 		{Name: "full", About: "a broker's disk is full: its logs fail, and others lead on", Load: func(o *verify.Options) { o.RecordSize = 1000 }, Break: full},
+		{Name: "unsafe", About: "leaders are elected that haven't got everything, which the topic allows: must be noticed", Short: true, Stale: true, Finds: history.Lost,
+			Load: func(o *verify.Options) {
+				o.MinInSync, o.Configs = 1, map[string]string{"unclean.leader.election.enable": "true"}
+			}, Break: unsafe},
 		{Name: "random", About: "anything of this, as chance will have it", Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(4, 25), func() error { return anything(ctx, f) })
 		}},
