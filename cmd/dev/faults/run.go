@@ -53,7 +53,7 @@ func (s Scenario) run(ctx context.Context, c *Cluster, o Setting) (*verify.Repor
 	load := verify.Options{
 		Bootstrap: c.Bootstrap(), Partitions: partitions, Replication: int16(len(c.Brokers)), MinInSync: 2, Keep: true, Rate: 2000,
 		Patience: 2 * time.Minute, EveryLeader: true, Tolerate: s.tolerate(),
-		Configs: map[string]string{"segment.bytes": "1000000"},
+		Configs: map[string]string{"segment.bytes": "1000000"}, Say: func(what string) { o.Say("verify: %s", what) },
 	}
 	if s.Load != nil {
 		s.Load(&load)
