@@ -63,6 +63,9 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 		{Name: "race", About: "tests of concurrent packages under the race detector", Run: c.Race},
 		{Name: "fuzz", About: "every fuzz function for a moment", Run: func(ctx context.Context) error { return c.Fuzz(ctx, fuzzTime) }},
 		{Name: "kill", About: "kill -9 under load, 20 times a storage", Run: func(ctx context.Context) error { return d.kill(ctx, f.storage, killRounds) }},
+		{Name: "faults", About: "clusters of three brokers are broken under load, and keep what they promise", Run: func(ctx context.Context) error {
+			return d.faults(ctx, faultFlags{storage: f.storage}, nil)
+		}},
 		{Name: "kgo", About: "franz-go's own client tests against a broker", Run: func(ctx context.Context) error { return d.kgo(ctx, f, "") }},
 		{Name: "interop", About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},
 	}
