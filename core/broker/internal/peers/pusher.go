@@ -46,6 +46,9 @@ type Pusher struct {
 	work   sync.WaitGroup
 }
 
+// warnAfter is how long a request has to be on its way before that is told: a broker that stops or starts is away for less.
+const warnAfter = time.Second
+
 // queue is what one registration of a broker is to be told yet.
 type queue struct {
 	p      *Pusher
@@ -205,15 +208,16 @@ func (q *queue) run() {
 			return
 		}
 		q.p.o.Versions.setVersion(req)
-		for tries := 0; ; tries++ {
+		begin, warned := time.Now(), false
+		for {
 			used := client != nil
 			resp, err := q.try(&client, req)
 			if q.ctx.Err() != nil {
 				return
 			}
 			if err == nil {
-				if tries > 0 {
-					q.p.o.Logger.Info("the controller reaches a broker again", "broker", q.broker, "tries", tries)
+				if warned {
+					q.p.o.Logger.Info("the controller reaches a broker again", "broker", q.broker, "after", time.Since(begin).Round(time.Millisecond))
 				}
 				q.p.o.Deliver(q.broker, q.epoch, req, resp)
 				break
@@ -223,10 +227,10 @@ func (q *queue) run() {
 				client = nil
 			}
 			if used && !errors.Is(err, context.DeadlineExceeded) {
-				tries-- // the broker had closed an idle connection, or restarted: a new one will tell
-				continue
+				continue // the broker had closed an idle connection, or restarted: a new one will tell
 			}
-			if tries == 0 {
+			if !warned && time.Since(begin) >= warnAfter {
+				warned = true
 				q.p.o.Logger.Warn("the controller does not reach a broker, and tries again until it does or the broker is gone",
 					"broker", q.broker, "request", kmsg.NameForKey(req.Key()), "err", err)
 			}
