@@ -149,10 +149,16 @@ func (b *Broker) awaitNews(ctx context.Context, done func() bool) error {
 	}
 }
 
-// unclaimed counts the logs of partitions that the controller hasn't spoken of.
+// unclaimed counts the logs of partitions that the controller hasn't spoken of, or that clients couldn't find here yet.
 func (b *Broker) unclaimed() (n int) {
+	cluster := b.cache.Snapshot()
 	for l := range b.logs.All() {
-		if _, err := b.partitions.Get(partition.ID{Topic: l.Topic(), Partition: l.Partition()}); err != nil {
+		_, err := b.partitions.Get(partition.ID{Topic: l.Topic(), Partition: l.Partition()})
+		known := false
+		if t, ok := cluster.Topic(l.Topic()); ok {
+			_, known = t.Partition(l.Partition())
+		}
+		if err != nil || !known {
 			n++
 		}
 	}

@@ -61,12 +61,8 @@ func (c *control) UpdateMetadata(req *kmsg.UpdateMetadataRequest) *kmsg.UpdateMe
 	before := c.b.cache.Snapshot()
 	resp := c.b.cache.Update(req)
 	after := c.b.cache.Snapshot()
-	for i := range req.TopicStates {
-		name := req.TopicStates[i].Topic
-		old, was := before.Topic(name)
-		if now, is := after.Topic(name); was && (!is || now.ID != old.ID) {
-			c.b.groups.TopicDeleted(name)
-		}
+	for _, name := range after.Gone(before) {
+		c.b.groups.TopicDeleted(name)
 	}
 	c.b.coordinateGroups()
 	return resp

@@ -28,6 +28,7 @@ func (b *Broker) keepRegistered(self election.Broker, r election.Registration) {
 				return
 			}
 			b.log.Warn("this broker's registration is lost; it registers anew", "broker", b.id, "epoch", r.Epoch())
+			b.cache.Lost(r.Epoch()) // before the controller can speak to the next one
 			again, err := b.registerAgain(ctx, self)
 			if err != nil {
 				if ctx.Err() == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/election"
 )
 
@@ -61,6 +62,7 @@ func (r *registration) Leave(context.Context) error {
 func registered(t *testing.T) (*Broker, *registrar) {
 	r := &registrar{answers: make(chan error, 10)}
 	b := &Broker{log: slog.New(slog.DiscardHandler), id: 1, coordination: r, failed: make(chan struct{})}
+	b.cache = metadata.NewCache(b.epoch.Load)
 	r.answers <- nil
 	first, err := r.register(t.Context(), election.Broker{})
 	require.NoError(t, err)

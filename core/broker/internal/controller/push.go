@@ -21,7 +21,9 @@ const (
 const leaderDuringDelete int32 = -2
 
 // pushes tells the brokers what changed. The list of living brokers comes first, since replicas look their leaders up in it;
-// then who leads, to the replicas; then everybody's caches, so that no client is sent to a leader that doesn't know it yet.
+// then who leads, to the replicas; then everybody's caches, so that no client is sent to a leader that doesn't know it yet. A
+// broker that is new gets all there is for its cache with the list, as from Kafka's controller: by the first word that it hears
+// it knows the cluster, and can serve clients.
 //
 // What is said of a partition is made once for all brokers: requests share it, and the machine's own slices, which are
 // replaced and never changed. Who gets a request must leave it as it is.
@@ -32,12 +34,6 @@ func (m *Machine) pushes() []Effect {
 	var effects []Effect
 	ids := slices.Sorted(maps.Keys(m.brokers))
 	live := m.liveBrokers(ids)
-	if m.untold {
-		m.untold = false
-		for _, id := range ids {
-			effects = append(effects, m.push(id, m.updateMetadata(live, nil)))
-		}
-	}
 	told := ordered(m.changed)
 	// Brokers that are new are told of all, others of what changed, and those that are about to stop nothing of what they
 	// were told to stop.
@@ -45,6 +41,20 @@ func (m *Machine) pushes() []Effect {
 	if len(m.fresh) > 0 {
 		all = m.everything()
 	}
+	states := m.partitionStates(told)
+	everything := states
+	if len(m.fresh) > 0 {
+		everything = m.partitionStates(all)
+	}
+	for _, id := range ids {
+		switch {
+		case m.fresh[id]:
+			effects = append(effects, m.push(id, m.updateMetadata(live, everything)))
+		case m.untold:
+			effects = append(effects, m.push(id, m.updateMetadata(live, nil)))
+		}
+	}
+	m.untold = false
 	replicas := m.leaderAndISR(all, func(id int32, k tp) bool {
 		if _, stopped := m.stopping[id][k]; stopped && m.topics[k.topic].parts[k.partition].state.Leader != id {
 			return false
@@ -56,18 +66,9 @@ func (m *Machine) pushes() []Effect {
 			effects = append(effects, m.push(id, req))
 		}
 	}
-	states := m.partitionStates(told)
-	everything := states
-	if len(m.fresh) > 0 {
-		everything = m.partitionStates(all)
-	}
 	for _, id := range ids {
-		say := states
-		if m.fresh[id] {
-			say = everything
-		}
-		if len(say) > 0 {
-			effects = append(effects, m.push(id, m.updateMetadata(live, say)))
+		if len(states) > 0 && !m.fresh[id] {
+			effects = append(effects, m.push(id, m.updateMetadata(live, states)))
 		}
 	}
 	clear(m.changed)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,18 +25,27 @@ type Cache struct {
 	mu          sync.Mutex // held over an update
 	changed     chan struct{}
 	brokerEpoch func() int64
+	lost        int64 // the epoch of a registration that was lost, when nothing was said to a later one yet; else the highest
 }
 
 // NewCache makes a cache that knows nothing. brokerEpoch gives the epoch that this broker is registered under, and -1
 // while it isn't: requests of a controller that speaks to an earlier registration are refused.
 func NewCache(brokerEpoch func() int64) *Cache {
-	c := &Cache{brokerEpoch: brokerEpoch, changed: make(chan struct{})}
+	c := &Cache{brokerEpoch: brokerEpoch, changed: make(chan struct{}), lost: math.MaxInt64}
 	c.current.Store(&Snapshot{controllerID: election.NoBroker, topics: map[string]*Topic{}, names: map[[16]byte]string{}})
 	return c
 }
 
 // Snapshot is the cluster as of the last update.
 func (c *Cache) Snapshot() *Snapshot { return c.current.Load() }
+
+// Lost says that the broker's registration under an epoch is lost. What the controller says first to the next one is all that
+// there is: topics that it doesn't speak of were deleted while nobody could tell this broker.
+func (c *Cache) Lost(epoch int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = epoch
+}
 
 // Update applies a controller's push. The list of living brokers replaces the one before; partitions are added to those
 // known, or replace them; a leader of -2 takes a partition away. It answers STALE_CONTROLLER_EPOCH to a controller that has
@@ -61,7 +71,10 @@ func (c *Cache) Update(req *kmsg.UpdateMetadataRequest) *kmsg.UpdateMetadataResp
 	if req.Version < 5 {
 		states = byTopic(req.PartitionStates)
 	}
-	if len(states) > 0 {
+	if req.Version >= 5 && req.BrokerEpoch > c.lost {
+		c.lost = math.MaxInt64
+		s.topics, s.names, s.partitions = map[string]*Topic{}, map[[16]byte]string{}, 0
+	} else if len(states) > 0 {
 		s.topics, s.names = maps.Clone(old.topics), maps.Clone(old.names)
 	}
 	for i := range states {

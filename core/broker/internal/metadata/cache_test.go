@@ -3,6 +3,7 @@ package metadata
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -186,4 +187,43 @@ func BenchmarkUpdate(b *testing.B) {
 	for b.Loop() {
 		c.Update(one)
 	}
+}
+
+// TestLost has the first word to a later registration be all there is: what was deleted meanwhile is forgotten.
+func TestLost(t *testing.T) {
+	c := newCache()
+	say := func(epoch int64, names ...string) {
+		req := &request{Version: 8, BrokerEpoch: epoch}
+		for i, name := range names {
+			req.TopicStates = append(req.TopicStates, topic{Topic: name, TopicID: [16]byte{name[0], byte(i)}, PartitionStates: []part{{Leader: 1}}})
+		}
+		require.Zero(t, update(t, c, req))
+	}
+	has := func(names ...string) {
+		t.Helper()
+		var found []string
+		for _, one := range c.Snapshot().Topics() {
+			found = append(found, one.Name)
+		}
+		require.Equal(t, names, found)
+	}
+	say(7, "a", "b")
+	c.Lost(7)
+	say(7, "c")
+	has("a", "b", "c") // said to the registration that is lost: nothing follows from that
+	before := c.Snapshot()
+	say(8, "b", "d")
+	has("b", "d")
+	gone := c.Snapshot().Gone(before)
+	slices.Sort(gone)
+	require.Equal(t, []string{"a", "b", "c"}, gone, "b is another one")
+	_, known := c.Snapshot().TopicByID([16]byte{'a', 0})
+	require.False(t, known)
+	_, partitions := c.Snapshot().Counts()
+	require.Equal(t, 2, partitions)
+	say(8, "e")
+	has("b", "d", "e")
+	c.Lost(8)
+	say(9)
+	require.Empty(t, c.Snapshot().Topics(), "there is none any more")
 }

@@ -112,5 +112,16 @@ func (s *Snapshot) Topics() []*Topic {
 	return list
 }
 
+// Gone lists the topics of an earlier snapshot that aren't there any more, or are others of the same name.
+func (s *Snapshot) Gone(before *Snapshot) []string {
+	var gone []string
+	for name, old := range before.topics {
+		if now, ok := s.topics[name]; !ok || now != old && now.ID != old.ID {
+			gone = append(gone, name)
+		}
+	}
+	return gone
+}
+
 // Counts says how many topics and partitions there are.
 func (s *Snapshot) Counts() (topics, partitions int) { return len(s.topics), s.partitions }
