@@ -94,6 +94,7 @@ type fetchCall struct {
 // fetchTarget is one partition to read, and what was read.
 type fetchTarget struct {
 	p         *partition.Partition // nil when nobody knows the partition here
+	changes   uint64               // of p, as it was read
 	unknown   error                // why p is nil
 	err       error
 	read      partition.ReadResult
@@ -172,7 +173,7 @@ func (x *fetchCall) find() {
 
 // readOrWait reads all partitions, again and again until there is something to answer.
 func (x *fetchCall) readOrWait(ctx context.Context) {
-	if x.read() || x.request.maxWaitMs <= 0 {
+	if x.read(false) || x.request.maxWaitMs <= 0 {
 		return
 	}
 	w := x.wait
@@ -194,7 +195,7 @@ func (x *fetchCall) readOrWait(ctx context.Context) {
 	defer x.unwatch()
 	x.r.Waiting()
 	defer x.r.Resume()
-	for !x.read() {
+	for !x.read(true) {
 		select {
 		case <-w.watch.C():
 		case <-w.timer.C:
@@ -213,8 +214,14 @@ func (x *fetchCall) unwatch() {
 	}
 }
 
-// read reads all partitions, and reports whether that is worth an answer now.
-func (x *fetchCall) read() bool {
+// stands says whether what was read of a partition would be read again, within a limit.
+func (t *fetchTarget) stands(limit int) bool {
+	return t.p != nil && t.unknown == nil && t.err == nil && !t.read.Cut && t.p.Changes() == t.changes &&
+		(t.read.View == nil || int(t.read.View.Len()) <= limit)
+}
+
+// read reads all partitions, or again those that have changed, and reports whether that is worth an answer now.
+func (x *fetchCall) read(again bool) bool {
 	q := &x.request
 	left := min(int(q.maxBytes), x.h.FetchMaxBytes)
 	need := min(int(q.minBytes), left)
@@ -223,6 +230,18 @@ func (x *fetchCall) read() bool {
 	got, readable, tell := 0, 0, false
 	for i := range x.targets {
 		t := &x.targets[i]
+		want := &x.parts[i]
+		limit := min(int(want.MaxBytes), left)
+		if again && t.stands(limit) {
+			readable++
+			if t.read.View != nil {
+				n := int(t.read.View.Len())
+				anything = true
+				got += n
+				left = max(0, left-n)
+			}
+			continue
+		}
 		if t.read.View != nil {
 			t.read.View.Release()
 			t.read.View = nil
@@ -235,8 +254,6 @@ func (x *fetchCall) read() bool {
 			tell = true
 			continue
 		}
-		want := &x.parts[i]
-		limit := min(int(want.MaxBytes), left)
 		if limit < 0 {
 			t.err, tell = errNegativeLimit, true
 			continue
@@ -246,6 +263,7 @@ func (x *fetchCall) read() bool {
 			tell = true
 			continue
 		}
+		t.changes = t.p.Changes() // before it is read
 		t.read, t.err = t.p.Read(partition.Read{
 			Offset:           want.Offset,
 			MaxBytes:         limit,

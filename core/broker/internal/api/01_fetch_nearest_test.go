@@ -14,6 +14,7 @@ import (
 // A leader sends consumers to the in-sync follower of their rack that has what they want (KIP-392).
 func TestConsumersAreSentToTheirRack(t *testing.T) {
 	h := newHouse(t, func(d *Deps) { d.RackAware = true })
+	h.racks = true
 	h.topic("t", 1, self, other)
 	for i := range 4 {
 		_, err := h.partition("t", 0).Append(partition.Append{Batches: batch(t, fmt.Sprint(i)), Acks: 1})
@@ -68,6 +69,7 @@ func TestConsumersAreSentToTheirRack(t *testing.T) {
 // Without the property nobody is sent away.
 func TestConsumersStayWithTheLeader(t *testing.T) {
 	h := newHouse(t, nil)
+	h.racks = true
 	h.topic("t", 1, self, other)
 	c := connect(t, h.server)
 	req := fetchOf("t", from(0, 0))

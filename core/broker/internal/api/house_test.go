@@ -33,6 +33,7 @@ type house struct {
 	codecs  record.Codecs
 	configs map[string]log.Config
 	epoch   int32
+	racks   bool // brokers have one of their own each
 }
 
 const (
@@ -132,7 +133,10 @@ func (h *house) assign(name string, p, leader int32, replicas ...int32) {
 	up.TopicStates = []kmsg.UpdateMetadataRequestTopicState{{Topic: name, TopicID: topicID(name), PartitionStates: []kmsg.UpdateMetadataRequestTopicPartition{us}}}
 	for _, id := range []int32{self, other} {
 		b := kmsg.NewUpdateMetadataRequestLiveBroker()
-		b.ID, b.Rack = id, kmsg.StringPtr(fmt.Sprint("rack-", id))
+		b.ID = id
+		if h.racks {
+			b.Rack = kmsg.StringPtr(fmt.Sprint("rack-", id))
+		}
 		e := kmsg.NewUpdateMetadataRequestLiveBrokerEndpoint()
 		e.Host, e.Port, e.ListenerName = fmt.Sprint("host-", id), 9092, "PLAINTEXT"
 		b.Endpoints = append(b.Endpoints, e)

@@ -60,6 +60,12 @@ func (p *Partition) Append(a Append) (Appended, error) {
 		return Appended{}, p.failed(err)
 	}
 	done := Appended{AppendInfo: info, LeaderEpoch: v.epoch}
+	if info.Flush && !info.Duplicate {
+		// It doesn't count yet, but followers may have it while it is flushed.
+		p.mu.Lock()
+		p.signal(appended)
+		p.mu.Unlock()
+	}
 	switch {
 	case info.Flush && a.Acks == 0:
 		// Nobody will ask whether it is committed, but readers wait for it.
@@ -74,7 +80,7 @@ func (p *Partition) Append(a Append) (Appended, error) {
 func (p *Partition) advance(end int64) {
 	p.mu.Lock()
 	done := p.take(p.state.appended(end, p.now()))
-	p.signal(true)
+	p.signal(appended)
 	p.mu.Unlock()
 	done.call()
 }
@@ -84,14 +90,16 @@ func (p *Partition) take(e effects) callbacks {
 	if e.propose != nil && p.propose != nil {
 		p.propose(p.id, *e.propose)
 	}
+	if e.lowMoved {
+		p.signal(appended)
+	}
 	if !e.hwMoved {
-		if e.lowMoved {
-			p.signal(true)
-		}
 		return nil
 	}
 	p.log.SetHighWatermark(p.state.hw)
-	return p.settle(nil)
+	done := p.settle(nil)
+	p.signal(committed)
+	return done
 }
 
 // Committed says whether an append may be acknowledged as acks asks: flushed, when the topic's flush.messages says so, and

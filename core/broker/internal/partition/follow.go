@@ -65,7 +65,7 @@ func (p *Partition) AppendAsFollower(at Position, f Fetched) (Position, error) {
 	}
 	if hw != before {
 		p.mu.Lock()
-		p.signal(false) // consumers may read from followers (KIP-392)
+		p.signal(committed) // consumers may read from followers (KIP-392)
 		p.mu.Unlock()
 	}
 	if len(f.Batches) == 0 {

@@ -33,6 +33,7 @@ func (p *Partition) takeOffline(cause error) {
 		p.publish(cause, false)
 	}
 	done := p.settle(fmt.Errorf("%w: %w", ErrOffline, cause))
+	p.signal(all)
 	p.mu.Unlock()
 	done.call()
 }

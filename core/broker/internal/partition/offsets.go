@@ -116,7 +116,7 @@ func (p *Partition) DeleteRecords(offset int64) (lowWatermark int64, err error) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if start != before {
-		p.signal(false)
+		p.signal(all)
 	}
 	return p.state.lowWatermark(start), nil
 }

@@ -42,6 +42,10 @@ type Partition struct {
 	state   state
 	waiting []waiter
 	watches []watchEntry
+	// fewWatches is the room of watches as long as they are few, as followers mostly are.
+	fewWatches [2]watchEntry
+
+	changes atomic.Uint64
 }
 
 // view is the part of the state that every request checks, as an immutable snapshot.
@@ -159,6 +163,7 @@ func (p *Partition) apply(a Assignment) (leads bool, err error) {
 		p.log.SetHighWatermark(p.state.hw)
 	}
 	done := p.settle(nil)
+	p.signal(all)
 	p.mu.Unlock()
 	done.call()
 	return leads, nil
@@ -183,6 +188,7 @@ func (p *Partition) remove(err error) {
 	p.mu.Lock()
 	p.publish(nil, true)
 	done := p.settle(err)
+	p.signal(all)
 	p.mu.Unlock()
 	done.call()
 }
@@ -199,6 +205,7 @@ func (p *Partition) failed(err error) error {
 		p.publish(err, false)
 	}
 	done := p.settle(ErrOffline)
+	p.signal(all)
 	p.mu.Unlock()
 	done.call()
 	return fmt.Errorf("%w: %w", ErrOffline, err)

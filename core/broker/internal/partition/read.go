@@ -79,13 +79,18 @@ func (p *Partition) Read(r Read) (ReadResult, error) {
 	if v.role != RoleLeader && (replica || !r.FollowerOK || v.role == RoleNone) {
 		return ReadResult{}, ErrNotLeader
 	}
-	if replica && !p.isFollower(r.ReplicaID) {
+	// Mostly followers have all there is: then the last epochs are the same, too, and there is nothing to look up.
+	caughtUp := replica && r.Offset == p.log.EndOffset() && (r.LastFetchedEpoch < 0 || r.LastFetchedEpoch == p.log.LatestEpoch())
+	if replica && !caughtUp && !p.isFollower(r.ReplicaID) || caughtUp && !p.fetched(r) {
 		if r.LeaderEpoch >= 0 {
 			return ReadResult{}, ErrUnknownLeaderEpoch
 		}
 		return ReadResult{}, ErrNotLeader
 	}
 	res := p.offsets()
+	if caughtUp {
+		return res, nil
+	}
 	if r.LastFetchedEpoch >= 0 {
 		if res.Diverging, err = p.diverging(r); err != nil || res.Diverging != nil {
 			return res, err
@@ -147,11 +152,13 @@ func (p *Partition) isFollower(id int32) bool {
 	return id != p.state.self && slices.Contains(p.state.Replicas, id)
 }
 
-// fetched records how far a follower has come, which may move the high watermark.
-func (p *Partition) fetched(r Read) {
+// fetched records how far a follower has come, which may move the high watermark. It reports false, and does nothing, when that is none of
+// the other replicas.
+func (p *Partition) fetched(r Read) bool {
 	p.mu.Lock()
-	e, _ := p.state.fetched(r.ReplicaID, r.Offset, r.ReplicaStart, p.now())
+	e, ok := p.state.fetched(r.ReplicaID, r.Offset, r.ReplicaStart, p.now())
 	done := p.take(e)
 	p.mu.Unlock()
 	done.call()
+	return ok
 }

@@ -219,7 +219,7 @@ func (s *state) advance(e effects, now time.Time) effects {
 }
 
 func (s *state) lagging(r *remote, now time.Time) bool {
-	return r.end != s.end && now.Sub(r.caughtUp) > s.maxLag
+	return r.end < s.end && now.Sub(r.caughtUp) > s.maxLag
 }
 
 func (s *state) proposeISR(isr []int32) *ISRProposal {

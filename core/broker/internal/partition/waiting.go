@@ -43,8 +43,7 @@ func (p *Partition) answer(offset int64, epoch int32) (done bool, err error) {
 	return true, nil
 }
 
-// settle takes out the waits that are over (all of them, with err, when that is given) and signals the watches. Called with
-// mu held.
+// settle takes out the waits that are over (all of them, with err, when that is given). Called with mu held.
 func (p *Partition) settle(err error) (done callbacks) {
 	rest := p.waiting[:0]
 	for _, w := range p.waiting {
@@ -60,7 +59,6 @@ func (p *Partition) settle(err error) (done callbacks) {
 	if p.waiting = rest; len(rest) == 0 {
 		p.waiting = nil // an idle partition keeps no buffer
 	}
-	p.signal(false)
 	return done
 }
 
@@ -140,10 +138,14 @@ type watchEntry struct {
 	replica bool
 }
 
-// Watch registers w, to be signalled when the high watermark, last stable offset, leadership or existence of this replica
-// changes and, with replica, when the log end offset does. Register first, then look, so that nothing is missed.
+// Watch registers w, to be signalled when leadership or existence of this replica changes, and for consumers when the high watermark or
+// last stable offset do, for replicas when the log end offset or the low watermark does. Register first, then look, so that nothing is
+// missed.
 func (p *Partition) Watch(w *Watch, replica bool) {
 	p.mu.Lock()
+	if p.watches == nil {
+		p.watches = p.fewWatches[:0]
+	}
 	p.watches = append(p.watches, watchEntry{w, replica})
 	p.mu.Unlock()
 }
@@ -165,11 +167,24 @@ func (p *Partition) Unwatch(w *Watch) {
 	}
 }
 
-// signal wakes the watches, or only those of followers. Called with mu held.
-func (p *Partition) signal(replicasOnly bool) {
+// Changes counts what watches are signalled for. Who has read and finds it as it was before needn't read again.
+func (p *Partition) Changes() uint64 { return p.changes.Load() }
+
+// what is what has changed.
+type what uint8
+
+const (
+	committed what = 1 << iota // high watermark, last stable offset, or log start: for consumers
+	appended                   // log end offset or low watermark: for replicas
+	all       = committed | appended
+)
+
+// signal wakes the watches for what has changed. Called with mu held.
+func (p *Partition) signal(w what) {
+	p.changes.Add(1)
 	for i := range p.watches {
-		if p.watches[i].replica || !replicasOnly {
-			p.watches[i].w.Signal()
+		if e := &p.watches[i]; w == all || e.replica == (w == appended) {
+			e.w.Signal()
 		}
 	}
 }

@@ -2,6 +2,7 @@ package replication_test
 
 import (
 	"bytes"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,9 +53,19 @@ func BenchmarkCatchUp(b *testing.B) {
 
 // BenchmarkAcksAll is one batch at a time through a leader and two followers until it is acknowledged: the price of a round trip.
 func BenchmarkAcksAll(b *testing.B) {
+	for _, parts := range []int32{1, 1000} { // all but one idle
+		b.Run(strconv.Itoa(int(parts)), func(b *testing.B) { benchmarkAcksAll(b, parts) })
+	}
+}
+
+func benchmarkAcksAll(b *testing.B, parts int32) {
 	c := newCluster(b)
 	c.start(1, 2, 3)
-	c.assign(0, 1, 2, 3)
+	for n := range parts {
+		c.assign(n, 1, 2, 3)
+	}
+	c.produce(1, parts-1, "a")
+	c.committed(1, parts-1, 1)
 	p := c.replica(1, 0)
 	one := batch(b, "value")
 	answer := make(chan error, 1)
