@@ -45,7 +45,7 @@ func newAdmin(t testing.TB, static kafka.Values, change func(*Deps)) *admin {
 		Rules: controller.Rules{BrokerID: 1, InterBroker: "INTERNAL", Partitions: 2, ReplicationFactor: 1, DeleteTopics: static["delete.topic.enable"] != "false",
 			Unclean: func(string) bool { return false }, CheckConfig: func(values map[string]string) error { return configs.Layers().CheckTopic(values) },
 			Draw: func(int) int { return 0 }, NewID: func() election.TopicID { return election.TopicID{1, byte(ids.Add(1))} }},
-		Election: a.member.Election(), Membership: a.member.Membership(), Metadata: a.member.Metadata(),
+		Election: a.member.Election(), Membership: a.member.Membership(), Metadata: a.member.Metadata(), Requests: a.member.Requests(),
 		Pusher: &acceptingBroker{cache},
 	})
 	require.NoError(t, c.Start(ctx))
