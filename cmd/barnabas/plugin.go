@@ -60,6 +60,7 @@ should, F when a check failed. The exit code is 1 then.`,
 	cmd.Flags().StringVar(&file, "config", "", "YAML file with the plug-in's own options; $DIR in it is an empty folder, another for each check")
 	cmd.Flags().StringArrayVar(&o.Env, "env", nil, "a variable of the environment that the plug-in gets, NAME or NAME=VALUE (may be repeated)")
 	cmd.Flags().BoolVar(&o.Forgets, "forgets", false, "the offsets store keeps nothing when its process ends")
+	cmd.Flags().StringVar(&o.Only, "only", "", "part of the names of the checks to make, as the report has them (default: all)")
 	cmd.Flags().DurationVar(&o.StartTimeout, "start-timeout", 10*time.Second, "how long the plug-in may take to start")
 	cmd.Flags().DurationVar(&o.CallTimeout, "call-timeout", 2*time.Second, "how long the plug-in may take to answer")
 	cmd.Flags().SetInterspersed(false) // what follows the executable is its own

@@ -44,6 +44,8 @@ func transport(err error) error {
 		return fmt.Errorf("%w: it doesn't have the method: %s", errAnswer, text)
 	case codes.Unavailable, codes.Canceled: // nobody here canceled it: the connection was closed because the process has ended
 		return fmt.Errorf("%w: the connection broke: %s", errDown, strings.TrimPrefix(text, "connection error: desc = "))
+	case codes.DeadlineExceeded: // by the plug-in's clock, if not yet by ours
+		return fmt.Errorf("%w: %w", errDown, context.DeadlineExceeded)
 	}
 	return fmt.Errorf("%w: %s: %s", errDown, s.Code(), text)
 }

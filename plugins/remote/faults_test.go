@@ -43,6 +43,7 @@ func batch(n int) *partitioner.Batch {
 
 // TestStartFailures wants each plug-in that doesn't come up told by its name and cause, within its time, and nothing left.
 func TestStartFailures(t *testing.T) {
+	t.Parallel()
 	script := filepath.Join(t.TempDir(), "plain")
 	require.NoError(t, os.WriteFile(script, []byte("no program"), 0o644))
 	for _, tt := range []struct {
@@ -68,6 +69,7 @@ func TestStartFailures(t *testing.T) {
 		{"raw-role", nil, "it is no partitioner: its roles are [offsets]"},
 		{"build", nil, "no map of regions"},
 		{"start", nil, "the database is away"},
+		{"words", nil, "its last words were \"the disk is gone\""},
 		{"unknown option", func(o *remote.Options) {
 			o.Args, o.Config = []string{"good"}, section(t, "config:\n  shfit: 1\n")
 		}, "x.yaml:2: config: unknown key \"shfit\" (did you mean \"shift\"?)"},
@@ -100,6 +102,7 @@ func TestStartFailures(t *testing.T) {
 
 // TestCallFailures wants an error that says whether trying again helps, and nothing of a bad answer used.
 func TestCallFailures(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		mode string
 		is   error
@@ -141,6 +144,7 @@ func TestCallFailures(t *testing.T) {
 
 // TestContextEndsACall is clause 1.6 through the wire.
 func TestContextEndsACall(t *testing.T) {
+	t.Parallel()
 	p := remote.NewPartitioner(options("wait"), nil, nil)
 	require.NoError(t, p.Start(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -152,6 +156,7 @@ func TestContextEndsACall(t *testing.T) {
 
 // TestStartsAgain wants a plug-in back that died, hung, or answers no pings.
 func TestStartsAgain(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		mode  string
 		calls int // that fail
@@ -213,6 +218,7 @@ func (l *last) Partition(_ context.Context, dst []int32, b *partitioner.Batch) (
 }
 
 func TestFallback(t *testing.T) {
+	t.Parallel()
 	t.Run("at the start", func(t *testing.T) {
 		fallback := &last{}
 		p := remote.NewPartitioner(options("exit"), nil, fallback)
@@ -251,6 +257,7 @@ func TestFallback(t *testing.T) {
 // TestKilledUnderLoad kills the plug-in while many use it: every record that got a partition got the right one, calls fail
 // at once and only in between, and no goroutine hangs.
 func TestKilledUnderLoad(t *testing.T) {
+	t.Parallel()
 	o := options("good")
 	p := remote.NewPartitioner(o, nil, nil)
 	require.NoError(t, p.Start(t.Context()))
@@ -290,6 +297,7 @@ func TestKilledUnderLoad(t *testing.T) {
 
 // TestLogs wants what a plug-in says in our log, and no more of it than one can read.
 func TestLogs(t *testing.T) {
+	t.Parallel()
 	var l logs
 	p := remote.NewPartitioner(options("loud"), l.logger(), nil)
 	require.NoError(t, p.Start(t.Context()))
@@ -328,6 +336,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 func TestBatchesLargerThanAMessage(t *testing.T) {
+	t.Parallel()
 	p := remote.NewPartitioner(options("good"), nil, nil)
 	require.NoError(t, p.Start(t.Context()))
 	b := batch(9)

@@ -34,6 +34,7 @@ func actAsHost(command string) {
 // TestEndsWithAKilledHost kills a host as nobody can prevent, while its plug-in listens to its standard input, and while it
 // doesn't.
 func TestEndsWithAKilledHost(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"good", "deaf"} {
 		t.Run(mode, func(t *testing.T) {
 			exe, err := os.Executable()

@@ -37,6 +37,7 @@ func entry(at int64) offsets.Batch {
 // TestStoreStartsAgain wants a store whose process was killed to be owned as before, so that the broker needs to know nothing
 // of it, and to have all that was acknowledged.
 func TestStoreStartsAgain(t *testing.T) {
+	t.Parallel()
 	o := options("store")
 	o.Config = section(t, fmt.Sprintf("config: {file: %q}", filepath.Join(t.TempDir(), "journal")))
 	s := remote.NewStore(o, nil)
@@ -63,6 +64,7 @@ func TestStoreStartsAgain(t *testing.T) {
 
 // TestStoreWithoutAnswer wants writes whose outcome isn't known told as such, and a load that says nothing ended.
 func TestStoreWithoutAnswer(t *testing.T) {
+	t.Parallel()
 	o := options("store")
 	o.CallTimeout, o.PingInterval = time.Second, time.Hour
 	o.Config = section(t, fmt.Sprintf("config: {file: %q}", filepath.Join(t.TempDir(), "journal")))
@@ -96,6 +98,7 @@ func (*copying) Decompress(dst, src []byte, _ int) ([]byte, error) {
 }
 
 func TestCodecFallback(t *testing.T) {
+	t.Parallel()
 	c := remote.NewCodec(record.Snappy, options("codec"), nil, &copying{})
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.CheckLevel(3))
@@ -114,6 +117,7 @@ func TestCodecFallback(t *testing.T) {
 }
 
 func TestWrongCodec(t *testing.T) {
+	t.Parallel()
 	c := remote.NewCodec(record.Zstd, options("codec"), nil, nil)
 	require.ErrorContains(t, c.Start(t.Context()), "it is the codec number 2: want 4, zstd")
 	require.NoError(t, c.Stop(t.Context()))
@@ -121,6 +125,7 @@ func TestWrongCodec(t *testing.T) {
 
 // TestFactories makes each role's implementation from a configuration.
 func TestFactories(t *testing.T) {
+	t.Parallel()
 	made := func(text string) config.Section {
 		root, err := config.Parse("x.yaml", []byte("remote:\n"+text))
 		require.NoError(t, err)

@@ -78,7 +78,7 @@ func (l *launcher) open(ctx context.Context, configure bool) (*session, error) {
 		err = l.configure(ctx, s)
 	}
 	if err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("it took no options within %s: %w", l.options.StartTimeout, err)
 		}
 		return nil, s.fail(err)

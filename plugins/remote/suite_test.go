@@ -18,16 +18,18 @@ import (
 // The contract suites, through real processes.
 
 func TestPartitionerSuite(t *testing.T) {
+	t.Parallel()
 	partitionertest.Run(t, func(*testing.T) partitioner.Partitioner { return remote.NewPartitioner(options("good"), nil, nil) })
 }
 
-func TestCompressionSuite(t *testing.T) {
+func TestCompressionSuite(t *testing.T) { // not beside others: it counts goroutines
 	compressiontest.Run(t, func() (compression.Codec, error) {
 		return remote.NewCodec(record.Snappy, options("codec"), nil, nil), nil
 	})
 }
 
 func TestOffsetsSuite(t *testing.T) {
+	t.Parallel()
 	offsetstest.Run(t, func(t *testing.T) offsetstest.World {
 		file := filepath.Join(t.TempDir(), "journal")
 		return offsetstest.World{Keeps: true, Store: func() offsets.Store {

@@ -51,6 +51,7 @@ type server struct {
 
 	roles   []role
 	version string
+	stderr  *os.File // which the host reads to its end
 	log     *slog.Logger
 
 	mu         sync.Mutex // held while configuring
@@ -58,7 +59,7 @@ type server struct {
 	running    atomic.Pointer[running]
 }
 
-func newServer(logs io.Writer) *server { return &server{log: newLogger(logs)} }
+func newServer(stderr *os.File) *server { return &server{stderr: stderr, log: newLogger(stderr)} }
 
 func (s *server) name() string { return s.roles[0].name }
 
@@ -123,6 +124,8 @@ func (s *server) Configure(ctx context.Context, q *pluginv1.ConfigureRequest) (*
 		if err != nil {
 			return failed(pluginv1.Code_CODE_OPTIONS, errors.New(faults(err)))
 		}
+		// go-plugin has put a pipe in its place, and what is still in there when the process ends is lost: a plug-in's last words.
+		os.Stderr = s.stderr
 		made, response, err := r.make(ctx, options, s.log)
 		if err != nil {
 			return failed(pluginv1.Code_CODE_OTHER, errors.New(faults(err)))

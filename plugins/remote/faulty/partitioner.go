@@ -56,6 +56,10 @@ func (f *faulty) Start(context.Context) error {
 	if f.mode == "start" {
 		return errors.New("the database is away")
 	}
+	if f.mode == "words" {
+		fmt.Fprintln(os.Stderr, "the disk is gone")
+		os.Exit(1)
+	}
 	if f.mode == "loud" {
 		f.log.Warn("a warning", "region", "eu")
 		fmt.Fprintln(os.Stderr, "a line")

@@ -39,6 +39,8 @@ type Options struct {
 	Config string
 	// Forgets says that an offsets store keeps nothing when its process ends.
 	Forgets bool
+	// Only is a part of the names of the checks to make; "" makes all and measures. What all others need is made in any case.
+	Only string
 	// StartTimeout and CallTimeout are how long the plug-in may take; 0 for 10 s and 1 s.
 	StartTimeout time.Duration
 	CallTimeout  time.Duration
@@ -130,11 +132,18 @@ func Run(ctx context.Context, o Options, told func(Check)) *Report {
 		c.CallTimeout = time.Second
 	}
 	steps := c.first(ctx)
+	found := false
 	for i := 0; i < len(steps); i++ {
 		s := steps[i]
 		if ctx.Err() != nil {
 			c.report.Cut = true
 			return c.report
+		}
+		chosen := strings.Contains(s.name, c.Only)
+		found = found || chosen
+		if !chosen && !s.vital {
+			steps = c.complete(ctx, steps, i)
+			continue
 		}
 		began := time.Now()
 		done := Check{Name: s.name, Err: c.try(s)}
@@ -147,12 +156,12 @@ func Run(ctx context.Context, o Options, told func(Check)) *Report {
 			c.report.Cut = true
 			return c.report
 		}
-		if i == len(steps)-1 && !c.all {
-			c.all = true
-			steps = append(steps, c.rest(ctx)...)
-		}
+		steps = c.complete(ctx, steps, i)
 	}
-	if c.report.Failed() == 0 {
+	if !found {
+		c.report.Checks = append(c.report.Checks, Check{Name: "there is something to check", Err: fmt.Errorf("no check's name has %q in it", c.Only)})
+	}
+	if c.report.Failed() == 0 && c.Only == "" {
 		costs, err := c.measure(ctx)
 		c.report.Costs = costs
 		if err != nil {
@@ -171,6 +180,15 @@ func Test(t *testing.T, o Options) {
 		_ = r.Write(&text)
 		t.Errorf("%s", text.String())
 	}
+}
+
+// complete appends, behind the last of the first steps, those that depend on the role.
+func (c *checker) complete(ctx context.Context, steps []step, done int) []step {
+	if done < len(steps)-1 || c.all {
+		return steps
+	}
+	c.all = true
+	return append(steps, c.rest(ctx)...)
 }
 
 // step is one check. After a vital one that fails the rest makes no sense.

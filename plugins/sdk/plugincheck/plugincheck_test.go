@@ -55,6 +55,23 @@ func TestGoodPass(t *testing.T) {
 	}
 }
 
+// TestOnly makes the checks that are asked for, and those that all others need.
+func TestOnly(t *testing.T) {
+	t.Parallel()
+	o := options("good")
+	for only, want := range map[string]int{"clause 1.3": 4, "takes its options": 3} {
+		o.Only = only
+		r := plugincheck.Run(t.Context(), o, nil)
+		require.Zero(t, r.Failed())
+		require.Len(t, r.Checks, want)
+		require.Empty(t, r.Costs)
+	}
+	o.Only = "claws"
+	r := plugincheck.Run(t.Context(), o, nil)
+	require.Equal(t, "F", r.Grade())
+	require.ErrorContains(t, r.Checks[len(r.Checks)-1].Err, `no check's name has "claws" in it`)
+}
+
 // TestFaultyFail wants each fault found, for the reason that was planted.
 func TestFaultyFail(t *testing.T) {
 	for _, tt := range []struct {
@@ -102,6 +119,7 @@ func TestFaultyFail(t *testing.T) {
 			case "raw-role":
 				o.Role, tt.check, tt.reason = "partitioner", "starts and says what it is", "it is no partitioner"
 			}
+			o.Only = tt.check
 			ctx, found := context.WithCancel(t.Context())
 			defer found()
 			r := plugincheck.Run(ctx, o, func(c plugincheck.Check) {

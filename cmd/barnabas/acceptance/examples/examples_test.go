@@ -69,6 +69,7 @@ func produced(t *testing.T, partitioner, lines string, flags ...string) string {
 }
 
 func TestRegion(t *testing.T) {
+	t.Parallel()
 	bin := goPlugin(t, "region")
 	check(t, bin, "partitioner", "regions: {eu: [0, 3, 11]}")
 	t.Run("broker", func(t *testing.T) {
@@ -78,6 +79,7 @@ func TestRegion(t *testing.T) {
 }
 
 func TestPythonPartitioner(t *testing.T) {
+	t.Parallel()
 	run := pythonPlugin(t)
 	check(t, run, "partitioner", "separator: '/'")
 	t.Run("options", func(t *testing.T) {
@@ -96,6 +98,7 @@ func TestPythonPartitioner(t *testing.T) {
 }
 
 func TestSQLiteOffsets(t *testing.T) {
+	t.Parallel()
 	bin := goPlugin(t, "sqlite-offsets")
 	check(t, bin, "offsets", "path: $DIR/offsets.db")
 	t.Run("broker", func(t *testing.T) {

@@ -35,7 +35,6 @@ func newPlugin(t *testing.T, role, name string) (dir string) {
 	require.NoError(t, err)
 	dir = filepath.Join(parent, name)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o644))
-	t.Setenv("GOFLAGS", "-mod=mod")
 	return dir
 }
 
@@ -44,10 +43,10 @@ func newPlugin(t *testing.T, role, name string) (dir string) {
 func TestNewPlugin(t *testing.T) {
 	for _, role := range scaffold.Roles() {
 		t.Run(role, func(t *testing.T) {
+			t.Parallel()
 			dir := newPlugin(t, role, "mine")
 			require.Empty(t, command(t, dir, "gofmt", "-l", "."))
-			command(t, dir, "go", "vet", ".")
-			command(t, dir, "go", "test", ".")
+			command(t, dir, "go", "test", "-mod=mod", ".")
 			command(t, dir, program(), "config", "check", "barnabas.yaml")
 		})
 	}
@@ -56,8 +55,9 @@ func TestNewPlugin(t *testing.T) {
 // TestSamePlaces has one partitioner, in a process of its own, place the same keys for who produces over HTTP, with
 // `barnabas produce` and with franz-go.
 func TestSamePlaces(t *testing.T) {
+	t.Parallel()
 	dir := newPlugin(t, "partitioner", "geo")
-	command(t, dir, "go", "build", "-o", "geo", ".")
+	command(t, dir, "go", "build", "-mod=mod", "-o", "geo", ".")
 	require.Regexp(t, `geo \S+, partitioner: grade [AB], 0 of \d+ checks failed`, command(t, dir, program(), "plugin", "check", "./geo"))
 	addr, front := address(t), address(t)
 	own := "{header: region, regions: {eu: 5, us: 1}}"

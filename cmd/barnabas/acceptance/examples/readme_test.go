@@ -16,6 +16,7 @@ import (
 
 // TestFifteenMinutes takes the steps of plugins/README.md, at a free port.
 func TestFifteenMinutes(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../../../plugins/README.md")
 	require.NoError(t, err)
 	script := "set -euo pipefail\n"
