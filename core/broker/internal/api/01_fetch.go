@@ -22,6 +22,7 @@ import (
 //   - Partitions are read in order: the first that has anything gives at least one whole batch, whatever the limits say; the
 //     limits hold for the rest (KIP-74). Up to version 2 they hold for all, and cut a message off if need be.
 //   - Consumers see what is below the high watermark, with isolation 1 what is below the last stable offset; followers see all.
+//   - Followers come through the listener of brokers, else the connection is closed.
 //   - With replica.selector.class set to Kafka's RackAwareReplicaSelector, a leader sends consumers that say their rack to the
 //     in-sync follower there, if it has none itself, at once and without records (KIP-392). Followers serve consumers from version
 //     11 on, up to the high watermark that they know of.
@@ -55,6 +56,9 @@ func (h *handlers) fetch(ctx context.Context, r *Request) Reply {
 	q := &x.request
 	if err := q.decode(r.Version(), r.wire.Body); err != nil {
 		return wire.Close(fmt.Errorf("Fetch version %d: %w", r.Version(), err))
+	}
+	if reply, ok := h.mayReplicate(r, q.replicaID); !ok {
+		return reply
 	}
 	x.r = r
 	if q.version >= 4 && q.isolation != 0 && q.isolation != 1 {

@@ -19,7 +19,8 @@ import (
 //     (v8, KIP-405), -5 the latest in tiered storage (v9, KIP-1005), -6 the earliest not yet there (v11, KIP-1023). There is no tiered
 //     storage: -4 is -2, and -5 and -6 give -1. Others, and those that the version doesn't have, are UNSUPPORTED_VERSION.
 //   - A partition given twice is an INVALID_REQUEST (v1+). An isolation level that doesn't exist is an UNKNOWN_SERVER_ERROR.
-//   - Replicas see up to the log end; replica -2, for debugging, may also ask a follower.
+//   - Replicas see up to the log end, and come through the listener of brokers, else the connection is closed; replica -2, for
+//     debugging, may also ask a follower.
 //   - Version 0 lists the offsets at which segments begin, newest first, that were last written before the timestamp.
 //
 // Versions:
@@ -29,6 +30,9 @@ import (
 //	v6: flexible; v7-9, v11: special timestamps, see above; v10: timeout, for reads from tiered storage (KIP-1075)
 func (h *handlers) listOffsets(_ context.Context, r *Request) Reply {
 	req := r.Body.(*kmsg.ListOffsetsRequest)
+	if reply, ok := h.mayReplicate(r, req.ReplicaID); !ok {
+		return reply
+	}
 	resp := kmsg.NewPtrListOffsetsResponse()
 	twice := partitionsGivenTwice(req)
 	for i := range req.Topics {

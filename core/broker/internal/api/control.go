@@ -76,6 +76,15 @@ func (t *Table) mayPass(ctx context.Context, r *row, w *wire.Request) (Reply, bo
 	}
 }
 
+// mayReplicate says whether who sends a request may speak for a replica: followers come through the listener of brokers. What a
+// follower says moves the high watermark.
+func (h *handlers) mayReplicate(r *Request, replica int32) (Reply, bool) {
+	if replica < 0 || h.InterBroker == "" || r.Listener() == h.InterBroker {
+		return Reply{}, true
+	}
+	return wire.Close(fmt.Errorf("%s of replica %d: brokers' listener is %s, not %s", kmsg.NameForKey(r.Key()), replica, h.InterBroker, r.Listener())), false
+}
+
 // ToController answers what other brokers may ask of the controller, on this broker: AlterPartition and ControlledShutdown.
 // NOT_CONTROLLER, as an error, when this broker isn't controller. It may wait for the coordination, as long as ctx allows.
 func ToController(ctx context.Context, c *controller.Controller, req kmsg.Request) (kmsg.Response, error) {

@@ -160,6 +160,27 @@ func TestOnlyBetweenBrokers(t *testing.T) {
 	require.Zero(t, known)
 }
 
+// TestOnlyBrokersReplicate closes the connection of a client that says that it is a replica.
+func TestOnlyBrokersReplicate(t *testing.T) {
+	for listener, fine := range map[string]bool{"PLAINTEXT": true, "INTERNAL": false} {
+		h := controlHouse(t, listener, nil)
+		h.topic("t", 1)
+		fetch, offsets := fetchOf("t", from(0, 0)), kmsg.NewPtrListOffsetsRequest()
+		fetch.SetVersion(12)
+		fetch.ReplicaID = other
+		offsets.SetVersion(5)
+		offsets.ReplicaID = other
+		for _, req := range []kmsg.Request{fetch, offsets} {
+			c := connect(t, h.server)
+			if corr := c.send(req); fine {
+				c.receive(corr, req)
+			} else {
+				c.expectClosed()
+			}
+		}
+	}
+}
+
 // TestClientsWait holds clients until the broker is ready, and nobody else.
 func TestClientsWait(t *testing.T) {
 	ready := make(chan struct{})
