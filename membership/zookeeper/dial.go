@@ -24,6 +24,7 @@ type network struct {
 	timeout   atomic.Int64 // the session's, as the server set it; 0 before
 	ctx       context.Context
 	cancel    context.CancelFunc
+	late      func() // told when a server is heard after more silence than the session lasts; set before anything is dialled
 
 	mu     sync.Mutex
 	next   int
@@ -153,6 +154,9 @@ func (w *watched) Read(p []byte) (int, error) {
 		if w.got == len(w.first) {
 			w.n.timeout.Store(int64(binary.BigEndian.Uint32(w.first[8:])) * int64(time.Millisecond))
 		}
+	}
+	if w.n.silence() > time.Duration(w.n.timeout.Load()) {
+		w.n.late() // this process slept, say: what it hears now was said long ago
 	}
 	w.n.heard.Store(int64(time.Since(w.n.base)))
 	return k, err

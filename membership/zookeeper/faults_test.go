@@ -188,9 +188,8 @@ func TestASessionInDoubtIsGivenBack(t *testing.T) {
 	term, r := elect(t, c, 1), register(t, c, testBroker(1, 9092))
 	s := c.current()
 	p.sever()
-	s.net.heard.Store(-int64(time.Hour)) // as if an hour had passed
-	s.net.timeout.Store(int64(time.Millisecond))
-	s.end(context.DeadlineExceeded, true)
+	s.net.heard.Store(-int64(time.Hour)) // as if this process had slept for an hour, and hears now what was said before
+	s.net.late()
 	closes(t, term.Lost(), "a term in doubt")
 	closes(t, r.Lost(), "a registration in doubt")
 	p.drop()
@@ -274,7 +273,15 @@ func TestABrokerThatComesBackAfterACrash(t *testing.T) {
 	require.NoError(t, elect(t, back, 1).Resign(inTime(t)))
 	require.NoError(t, back.Stop(context.Background()))
 
-	// Without the file it waits for the old session's end.
+	// With another address it can't be sure, and waits for the old session's end.
+	dir = t.TempDir()
+	died = crash(dir, testBroker(1, 9092))
+	back = begin(t, o, dir)
+	r = register(t, back, testBroker(1, 9095))
+	require.Greater(t, r.Epoch(), died.Epoch())
+	require.NoError(t, back.Stop(context.Background()))
+
+	// So does one without the file.
 	died = crash(t.TempDir(), testBroker(1, 9092))
 	back = begin(t, o, t.TempDir())
 	r = register(t, back, testBroker(1, 9092))

@@ -212,7 +212,8 @@ func (c *coordination) displace(ctx context.Context, s *session, b election.Brok
 	}
 	there, err := znode.DecodeBroker(b.ID, n.data)
 	sameAddress := err == nil && sharedAddress(there, b) != ""
-	if c.ours(s, owner) || sameAddress && owner != 0 && owner == c.previous {
+	remembered := owner != 0 && owner == c.previous
+	if c.ours(s, owner) || sameAddress && remembered {
 		c.log.Info("an earlier registration of this broker is replaced", "broker", b.ID, "session", hex(owner))
 		c.mu.Lock()
 		c.trusted = owner
@@ -223,15 +224,16 @@ func (c *coordination) displace(ctx context.Context, s *session, b election.Brok
 		}
 		return nil, passes(err), err
 	}
-	if !sameAddress {
+	if !sameAddress && !remembered {
 		return nil, false, fmt.Errorf("%w, at another address: give this broker another broker.id, or stop that one", taken)
 	}
-	// It advertises what this broker listens on: its own earlier life, whose session hasn't expired yet; or somebody who says so.
+	// It advertises what this broker listens on, or has the session of this broker's earlier life at another address: most likely
+	// that life, whose session hasn't expired yet; or somebody with a copy of the configuration, or of the log directory.
 	c.log.Info("waiting for the end of an earlier registration of this broker", "broker", b.ID, "session", hex(owner))
 	if c.awaitEnd(ctx, path, n.stat.Czxid) {
 		return nil, true, nil
 	}
-	return nil, false, fmt.Errorf("%w, at the same address, and it goes on living: two brokers have the same configuration", taken)
+	return nil, false, fmt.Errorf("%w, and it goes on living: two brokers have the same configuration or a copy of the same log directory", taken)
 }
 
 // awaitEnd waits until a node isn't the one that it was. The session that it belongs to may last as long as this one's timeout, and

@@ -154,7 +154,10 @@ func (r requests) strike(ctx context.Context, t *term, path string, done []elect
 			op = &zk.DeleteRequest{Path: t.session.path(path), Version: n.stat.Version}
 		}
 		raced := false
-		it := &item{ops: []any{op}, done: func([]zk.MultiResponse) {}, refused: func(int, error) bool { raced = true; return false }}
+		it := &item{ops: []any{op}, done: func([]zk.MultiResponse) {}, refused: func(_ int, word error) bool {
+			raced = !errors.Is(word, errTooLarge)
+			return false
+		}}
 		if err := t.apply(ctx, []*item{it}, false); err != nil || !raced {
 			return err
 		}

@@ -60,6 +60,7 @@ func openSession(ctx context.Context, o sessionOptions) (*session, error) {
 	s := &session{root: o.root, net: newNetwork(o.servers, o.tls, o.timeout), log: o.log, events: o.events, joined: o.joined,
 		ended: make(chan struct{}), over: make(chan struct{}), connected: make(chan struct{}), settled: make(chan struct{})}
 	s.net.timeout.Store(int64(o.timeout))
+	s.net.late = s.doubt
 	conn, events, err := zk.Connect(s.net.servers, o.timeout, zk.WithDialer(s.net.dial), zk.WithHostProvider(s.net),
 		zk.WithEventCallback(s.event), zk.WithLogger(debugLogger{o.log}), zk.WithLogInfo(false), zk.WithMaxBufferSize(maxPacket))
 	if err != nil {
@@ -164,13 +165,23 @@ func (s *session) end(cause error, doubted bool) {
 	close(s.over)
 }
 
+// doubt ends a session that had a connection, because no server was heard for so long that it may have expired.
+func (s *session) doubt() {
+	s.mu.Lock()
+	before := s.before
+	s.mu.Unlock()
+	if before {
+		s.end(fmt.Errorf("no server was heard for the session's timeout of %s", s.timeout()), true)
+	}
+}
+
 // guard ends the session when no server was heard for as long as a server takes to expire it. The server may know better, or may
 // be slower: until somebody says so, it is over.
 func (s *session) guard() {
 	for {
 		left := s.timeout() - s.net.silence()
 		if left <= 0 {
-			s.end(fmt.Errorf("no server was heard for the session's timeout of %s", s.timeout()), true)
+			s.doubt()
 			return
 		}
 		t := time.NewTimer(left)

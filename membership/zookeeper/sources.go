@@ -53,10 +53,11 @@ func (h *hub) topicSource(g *group) {
 	changed := func(topic string) { h.tell(election.Change{Kind: election.TopicChanged, Topic: topic}) }
 	h.list(g, topicsPath, changed)
 	marked, first := map[string]bool{}, true
-	h.c.points.add(g, deletionsPath, true, false, func(_ context.Context, now sight) {
+	h.c.points.add(g, deletionsPath, true, false, func(ctx context.Context, now sight) {
 		there := make(map[string]bool, len(now.children))
 		for _, topic := range now.children {
 			if there[topic] = true; !marked[topic] && !first {
+				h.unmarkNothing(ctx, topic)
 				changed(topic)
 			}
 		}
@@ -72,6 +73,15 @@ func (h *hub) topicSource(g *group) {
 			h.takeISRChanges(ctx, now.children, changed)
 		}
 	})
+}
+
+// unmarkNothing takes the mark of a topic away that doesn't exist: one that is created later must not be deleted for it.
+func (h *hub) unmarkNothing(ctx context.Context, topic string) {
+	if s := h.c.current(); s != nil && isName(topic) {
+		if exists, err := s.exists(ctx, topicPath(topic)); err == nil && !exists {
+			h.c.discard(ctx, deletionPath(topic), -1)
+		}
+	}
 }
 
 // takeISRChanges reads what leaders with an inter.broker.protocol.version below 2.7-IV2 say that they have written, and takes it

@@ -109,9 +109,8 @@ func (c *coordination) states(ctx context.Context, s *session, topics []election
 		}
 		st, err := znode.DecodeState(n.data, n.stat.Version)
 		if err != nil {
-			// Nobody can lead such a partition; a controller that takes it for one without a state finds out when it writes one.
-			c.log.Warn("a partition's state can't be read", "topic", at.topic.Name, "partition", at.partition, "error", err)
-			return
+			c.log.Warn("a partition's state can't be read; the partition is offline", "topic", at.topic.Name, "partition", at.partition, "error", err)
+			st = election.PartitionState{Leader: election.NoBroker, ISR: []int32{}, PartitionEpoch: n.stat.Version} // nobody can be elected from it
 		}
 		at.topic.Partitions[at.partition].State = &st
 	})

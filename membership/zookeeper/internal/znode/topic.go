@@ -75,6 +75,9 @@ func DecodeTopic(data []byte) (t Topic, err error) {
 		if !ok {
 			return Topic{}, fmt.Errorf("%s: %w: %d partitions, and none is %d", what, ErrMalformed, len(partitions), i)
 		}
+		if len(replicas) == 0 {
+			return Topic{}, fmt.Errorf("%s: %w: partition %d has no replicas", what, ErrMalformed, i)
+		}
 		a := election.Assignment{Replicas: replicas, Adding: adding[key], Removing: removing[key]}
 		for _, ids := range [][]int32{a.Replicas, a.Adding, a.Removing} {
 			for _, id := range ids {

@@ -120,7 +120,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{broker, `{"version":5,"endpoints":["A://h:70000"]}`, "endpoint"}, {broker, `{"version":5,"endpoints":["A://:1"]}`, "endpoint"},
 		{broker, `{"version":5,"endpoints":["A://h:1","A://h:2"]}`, `listener "A" twice`}, {broker, `{"Version":5,"endpoints":["A://h:1"]}`, `no "version"`},
 		{topic, `{}`, `no "partitions"`}, {topic, `{"partitions":{"1":[1]}}`, "none is 0"}, {topic, `{"partitions":{"00":[1]}}`, "none is 0"},
-		{topic, `{"partitions":{"0":[-1]}}`, "broker -1"}, {topic, `{"partitions":{"0":[1]},"topic_id":"x"}`, `"x" is no id`},
+		{topic, `{"partitions":{"0":[]}}`, "no replicas"}, {topic, `{"partitions":{"0":[-1]}}`, "broker -1"}, {topic, `{"partitions":{"0":[1]},"topic_id":"x"}`, `"x" is no id`},
 		{topic, `{"partitions":{"0":[99999999999]}}`, "partitions"},
 		{state, `{"leader":1,"leader_epoch":1,"isr":[1]}`, `no "controller_epoch"`}, {state, `{"leader":1.5}`, `"leader"`},
 		{number, ``, "number"}, {number, `-1`, "number"}, {number, `4294967296`, "number"}, {number, strings.Repeat("0", 100), "number"},
