@@ -144,7 +144,10 @@ func (r *rawPartitioner) Partition(_ context.Context, q *pluginv1.PartitionReque
 func (r *rawPartitioner) PartitionStream(stream grpc.BidiStreamingServer[pluginv1.PartitionRequest, pluginv1.PartitionResponse]) error {
 	for {
 		q, err := stream.Recv()
-		if err != nil || r.mode == "raw-stream-ends" {
+		if err != nil {
+			return err
+		}
+		if r.mode == "raw-stream-ends" {
 			return nil
 		}
 		answer, err := r.Partition(stream.Context(), q)

@@ -29,10 +29,7 @@ type inColumn struct {
 	sizes []int32
 }
 
-var (
-	errTopicText  = errors.New("the topic is no UTF-8")
-	errColumnKind = errors.New("a column of another kind")
-)
+var errTopicText = errors.New("the topic is no UTF-8")
 
 // Batch gives the batch, which is there until Free. An error says that the request makes no sense.
 func (t *PartitionTask) Batch() (*partitioner.Batch, error) {
