@@ -175,7 +175,7 @@ func (a *app) printVerified(r *verify.Report) {
 	if n := r.Committed + r.Aborted + r.Unknown; n > 0 {
 		fmt.Fprintf(a.out, "%s: %d committed, %d aborted, %d without an answer\n", counted(n, "transaction"), r.Committed, r.Aborted, r.Unknown)
 	}
-	fmt.Fprintf(a.out, "longest silence: %s, of partition %d\n\n", r.Silence.Round(time.Millisecond), r.SilentOne)
+	fmt.Fprintf(a.out, "longest silence: %s, of partition %d, from %s on\n\n", r.Silence.Round(time.Millisecond), r.SilentOne, r.Started.Add(r.SilentAt).Format("15:04:05.000"))
 	t := newTable()
 	t.AppendHeader(table.Row{"reader", "partitions", "records"})
 	for _, v := range r.Views {

@@ -36,6 +36,7 @@ records are written and read. Without names it is those that every change has to
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "of what is left to chance (default: another one each time)")
 	c.Flags().StringVar(&f.storage, "storage", "", "mmap or sendfile (default: the broker's)")
 	c.Flags().StringVar(&f.target, "target", target.Barnabas, "what to break: barnabas (built from this tree) or kafka39 (Apache Kafka, which proves the scenarios)")
+	c.Flags().BoolVar(&f.keep, "keep", false, "keep the files of brokers and ZooKeeper, also when all went well")
 	c.Flags().IntVar(&f.rounds, "rounds", 1, "how many times, each with the next seed")
 	return c
 }
@@ -46,6 +47,7 @@ type faultFlags struct {
 	storage string
 	target  string
 	rounds  int
+	keep    bool
 }
 
 // pickScenarios gives the scenarios with the given names; without names the short ones, or all.
@@ -127,6 +129,10 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 	}
 	if len(failed) > 0 {
 		return errors.New("failed: " + strings.Join(failed, ", ") + "\nthe files are in " + dir)
+	}
+	if f.keep {
+		d.env.Say("the files are in %s", dir)
+		return nil
 	}
 	cleanup()
 	return nil

@@ -164,8 +164,8 @@ func (b *book) history(shared bool) *history.History {
 	return h
 }
 
-// silence is the longest time that a partition had records to send and none was acknowledged.
-func (b *book) silence() (longest time.Duration, partition int32) {
+// silence is the longest time that a partition had records to send and none was acknowledged, and when it began.
+func (b *book) silence() (longest time.Duration, partition int32, from time.Duration) {
 	for _, p := range b.pages {
 		var sent, told []time.Duration
 		p.mu.Lock()
@@ -185,9 +185,9 @@ func (b *book) silence() (longest time.Duration, partition int32) {
 				since = max(since, told[i-1])
 			}
 			if at-since > longest {
-				longest, partition = at-since, p.Number
+				longest, partition, from = at-since, p.Number, since
 			}
 		}
 	}
-	return longest, partition
+	return longest, partition, from
 }

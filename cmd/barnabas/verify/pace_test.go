@@ -45,7 +45,8 @@ func TestSilence(t *testing.T) {
 	b.pages[0].Writes = [][]history.Write{{
 		{Sent: 0, Told: 10 * ms, Acknowledged: true}, {Sent: 20 * ms, Told: 90 * ms, Acknowledged: true}, {Sent: 500 * ms}, {Sent: 25 * ms, Told: 120 * ms, Acknowledged: true},
 	}}
-	longest, partition := b.silence()
+	longest, partition, from := b.silence()
 	require.Equal(t, 70*ms, longest, "nothing was outstanding before")
 	require.Zero(t, partition)
+	require.Equal(t, 20*ms, from)
 }

@@ -24,6 +24,7 @@ type Report struct {
 	// Silence is the longest time in which a partition acknowledged nothing of what was sent to it.
 	Silence   time.Duration `json:"longest_silence_ns"`
 	SilentOne int32         `json:"longest_silence_partition"`
+	SilentAt  time.Duration `json:"longest_silence_from_ns"` // since Started
 
 	Views      []ViewReport         `json:"views"`
 	Unread     []string             `json:"unread"`     // what couldn't be read, and so wasn't judged
@@ -48,7 +49,8 @@ func (r *Run) report(unread []string) *Report {
 		Sessions: int(r.book.producers), Unread: unread, Complaints: r.book.complaints, Counts: judged.Counts, Faults: judged.Faults,
 	}
 	rep.Sent, rep.Acknowledged = r.book.counts()
-	rep.Silence, rep.SilentOne = r.book.silence()
+	rep.Silence, rep.SilentOne, rep.SilentAt = r.book.silence()
+	rep.SilentAt += r.book.start.Sub(r.started)
 	for _, t := range h.Transactions {
 		switch t.Outcome {
 		case history.WasCommitted:

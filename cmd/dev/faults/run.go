@@ -69,6 +69,13 @@ func (s Scenario) run(ctx context.Context, c *Cluster, o Setting) (*verify.Repor
 	}
 	broken = errors.Join(broken, c.Mend(ctx))
 	report, err := run.Finish(ctx)
+	if report != nil {
+		o.Say("%d records acknowledged; the longest silence was %s, of partition %d, from %s on", report.Acknowledged, report.Silence.Round(time.Millisecond), report.SilentOne,
+			report.Started.Add(report.SilentAt).Format("15:04:05.000"))
+		for what, n := range report.Complaints {
+			o.Say("%d times: %s", n, what)
+		}
+	}
 	if err = errors.Join(broken, err); err != nil {
 		return report, errors.Join(err, verdict(report))
 	}
