@@ -59,9 +59,9 @@ func (b *Broker) config() map[string]string {
 		"inter.broker.listener.name":           "INTERNAL",
 		"log.dirs":                             b.Data(),
 		"broker.rack":                          "rack" + strconv.Itoa(b.ID),
-		"replica.lag.time.max.ms":              "5000",
-		"replica.socket.timeout.ms":            "5000",
-		"controller.socket.timeout.ms":         "5000",
+		"replica.lag.time.max.ms":              "6000",
+		"replica.socket.timeout.ms":            "7000",
+		"controller.socket.timeout.ms":         "8000",
 		"offsets.topic.num.partitions":         "3",
 		"transaction.state.log.num.partitions": "3",
 		// Without it, who leads when everything is mended depends on chance.
