@@ -196,7 +196,7 @@ func (s *state) lowWatermark(start int64) int64 {
 }
 
 // advance raises the high watermark to the lowest log end offset of all who count: the in-sync replicas, those that a
-// proposal in flight adds, and those caught up and about to be proposed. It doesn't move while fewer replicas are in sync
+// proposal in flight adds, and those caught up and about to be proposed, unless their broker is gone: nobody would propose those. It doesn't move while fewer replicas are in sync
 // than min.insync.replicas asks for (as in Kafka 3.9).
 func (s *state) advance(e effects, now time.Time) effects {
 	if s.underMinISR() {
@@ -207,7 +207,7 @@ func (s *state) advance(e effects, now time.Time) effects {
 		r := &s.remotes[i]
 		counts := slices.Contains(s.ISR, r.id) ||
 			s.proposal != nil && slices.Contains(s.proposal.ISR, r.id) ||
-			r.everFetched && r.end >= s.hw && r.end >= s.epochStart && !s.lagging(r, now)
+			r.everFetched && r.end >= s.hw && r.end >= s.epochStart && !s.lagging(r, now) && s.isAlive(r.id)
 		if counts {
 			hw = min(hw, r.end)
 		}

@@ -57,6 +57,25 @@ func TestLaggingFollowerLeavesAndReturns(t *testing.T) {
 	require.EqualValues(t, 10, s.hw, "who may already be in the set counts")
 }
 
+// TestWhoIsGoneDoesntCount: a follower that left the set in an orderly way was caught up to the end; its broker is gone, so nobody waits
+// for it.
+func TestWhoIsGoneDoesntCount(t *testing.T) {
+	s := leaderOf([]int32{1, 2, 3}, []int32{1, 3}, 2)
+	gone := false
+	s.alive = func(broker int32) bool { return broker != 2 || !gone }
+	s.appended(10, epoch0)
+	e, _ := s.fetched(2, 10, 0, epoch0)
+	require.NotNil(t, e.propose)
+	s.isrAnswered(*e.propose, false, nil, 0, epoch0)
+	s.appended(20, epoch0)
+	s.fetched(3, 20, 0, epoch0)
+	require.EqualValues(t, 10, s.hw, "it may be about to join")
+	gone = true
+	e, _ = s.fetched(3, 20, 0, epoch0)
+	require.True(t, e.hwMoved)
+	require.EqualValues(t, 20, s.hw)
+}
+
 func TestMinISRHoldsTheHighWatermark(t *testing.T) {
 	s := leaderOf([]int32{1, 2, 3}, []int32{1}, 2)
 	require.True(t, s.underMinISR())
