@@ -15,7 +15,8 @@ import (
 //     only, without reading the body, so that the client can go on with a version that is (KIP-511).
 //   - The response header is v0 in every version: package wire knows (FlexiblePlain).
 //   - A software name or version that isn't made of letters, digits and inner dots and dashes is an INVALID_REQUEST.
-//   - No features are listed: without transaction.version clients keep to the transactions of KIP-98.
+//   - No features are listed: without transaction.version clients keep to the transactions of KIP-98. That none is finalized is
+//     known, so the epoch is 0, as of Kafka's own cluster on ZooKeeper, and not -1.
 //
 // Versions:
 //
@@ -33,6 +34,7 @@ func (h *handlers) apiVersions(t *Table, r *Request) Reply {
 		}
 		r.wire.Conn.SetSoftware(wire.Software{Name: req.ClientSoftwareName, Version: req.ClientSoftwareVersion})
 	}
+	resp.FinalizedFeaturesEpoch = 0
 	for _, k := range t.Ranges() {
 		resp.ApiKeys = append(resp.ApiKeys, kmsg.ApiVersionsResponseApiKey{ApiKey: k.Key, MinVersion: k.Min, MaxVersion: k.Max})
 	}
