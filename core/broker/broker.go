@@ -54,6 +54,7 @@ type Broker struct {
 	offsets      offsets.Store
 
 	dirs       []*log.Dir
+	dirReports *dirReports
 	logs       *log.Manager
 	configs    *metadata.Configs
 	cache      *metadata.Cache
@@ -114,6 +115,7 @@ func (b *Broker) Start(ctx context.Context) error {
 		b.startCoordination,
 		b.makeRooms,
 		b.loadConfigs,
+		b.watchDirs,
 		b.openLogs,
 		b.startGroups,
 		b.startTransactions,

@@ -204,12 +204,6 @@ func never(d time.Duration) time.Duration {
 	return d
 }
 
-// dirFailed takes the replicas of a failed log directory out of service.
-func (b *Broker) dirFailed(d *log.Dir, err error) {
-	b.log.Error("a log directory failed; its partitions are offline until the broker is restarted with a mended disk", "dir", d.Path(), "err", err)
-	b.partitions.FailDir(d.Path(), err)
-}
-
 // startGroups makes the group coordinator and the store under it.
 func (b *Broker) startGroups(ctx context.Context) (err error) {
 	c := &b.o.Config
