@@ -282,15 +282,18 @@ func FuzzControl(f *testing.F) {
 			require.NotNil(t, h.cache.Update(req))
 		case *kmsg.LeaderAndISRRequest:
 			req.ControllerEpoch = 0
+			// Names are for package log to judge, and each new partition costs files.
 			for i := range req.TopicStates {
-				req.TopicStates[i].Topic = "t" // a name is for package log to judge
+				req.TopicStates[i].Topic = "t"
+				for j := range req.TopicStates[i].PartitionStates {
+					req.TopicStates[i].PartitionStates[j].Partition %= 4
+				}
 			}
 			for i := range req.PartitionStates {
 				req.PartitionStates[i].Topic = "t"
+				req.PartitionStates[i].Partition %= 4
 			}
-			if len(body) < 200 {
-				require.NotNil(t, h.parts.ApplyLeaderAndISR(req))
-			}
+			require.NotNil(t, h.parts.ApplyLeaderAndISR(req))
 		case *kmsg.StopReplicaRequest:
 			req.ControllerEpoch = 0
 			require.NotNil(t, h.parts.StopReplicas(req))
