@@ -174,3 +174,35 @@ func TestInterBrokerListener(t *testing.T) {
 		}
 	}
 }
+
+// TestOlderProtocols has brokers speak to one another as older releases of Apache Kafka do.
+func TestOlderProtocols(t *testing.T) {
+	for _, version := range []string{"2.8", "3.3", "3.6"} {
+		t.Run(version, func(t *testing.T) {
+			c := startCluster(t, 3, brokertest.Property("inter.broker.protocol.version", version), brokertest.Property("min.insync.replicas", "2"))
+			_, err := adminAt(t, c.Addrs()).CreateTopic(t.Context(), 3, 3, nil, "t")
+			require.NoError(t, err)
+			c.Broker(2).Stop()
+			producer := client(t, c.Broker(1).Addr(), kgo.DefaultProduceTopic("t"), kgo.MetadataMinAge(10*time.Millisecond))
+			for i := range 30 {
+				require.NoError(t, producer.ProduceSync(t.Context(), kgo.StringRecord(fmt.Sprint(i))).FirstErr())
+			}
+			c.Broker(2).Restart()
+			inSync(t, c, "t", 3)
+			session, err := kgo.NewClient(kgo.SeedBrokers(c.Broker(2).Addr()), kgo.TransactionalID("id"), kgo.DefaultProduceTopic("t"), kgo.MetadataMinAge(10*time.Millisecond))
+			require.NoError(t, err)
+			defer session.Close()
+			require.NoError(t, session.BeginTransaction())
+			for i := range 10 {
+				require.NoError(t, session.ProduceSync(t.Context(), &kgo.Record{Key: fmt.Append(nil, i), Value: []byte("x")}).FirstErr())
+			}
+			require.NoError(t, session.EndTransaction(t.Context(), kgo.TryCommit))
+			reader := client(t, c.Broker(3).Addr(), kgo.ConsumeTopics("t"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+			for n := 0; n < 40; {
+				fetches := reader.PollFetches(t.Context())
+				require.NoError(t, fetches.Err())
+				n += fetches.NumRecords()
+			}
+		})
+	}
+}
