@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/barnabas-mq/barnabas/core/record"
 )
@@ -316,22 +315,6 @@ func anything(ctx context.Context, f *Field) error {
 		func() error { return torn(ctx, f) },
 	}
 	return choices[f.Random.IntN(len(choices))]()
-}
-
-// write writes records to one partition, acknowledged by its leader alone.
-func (c *Cluster) write(ctx context.Context, topic string, acks kgo.Acks, values ...string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...), kgo.RequiredAcks(acks), kgo.DisableIdempotentWrite(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.MetadataMinAge(50*time.Millisecond), kgo.RecordDeliveryTimeout(patience))
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	for _, v := range values {
-		if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte(v)}).FirstErr(); err != nil {
-			return fmt.Errorf("write %q to %s: %w", v, topic, err)
-		}
-	}
-	return nil
 }
 
 // unsafe lets a leader go on alone and then lets others lead who haven't got what it wrote, which the topic allows.

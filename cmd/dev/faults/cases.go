@@ -1,0 +1,153 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Cases that others have reported, each with its own course of events.
+
+// diverged lets a leader take what its follower hasn't got, die, and come back as the follower of that one, which has taken other
+// records meanwhile (KAFKA-14704, KAFKA-6361). It has to cut off what it had before it fetches: the committed records stay, its own
+// are gone, and both logs are the same, which is looked at when the brokers have stopped.
+func diverged(ctx context.Context, f *Field) error {
+	topic := "diverged"
+	brokers := slices.Clone(f.Brokers)
+	f.Random.Shuffle(len(brokers), func(i, j int) { brokers[i], brokers[j] = brokers[j], brokers[i] })
+	leader, follower := brokers[0], brokers[1]
+	if err := f.create(ctx, topic, leader, follower); err != nil {
+		return err
+	}
+	if err := f.write(ctx, topic, kgo.AllISRAcks(), "committed 1", "committed 2", "committed 3"); err != nil {
+		return err
+	}
+	f.Say("%s leads and %s is paused; what comes now reaches the leader alone", leader.name(), follower.name())
+	if err := follower.Pause(); err != nil {
+		return err
+	}
+	err := f.write(ctx, topic, kgo.LeaderAck(), "lost 1", "lost 2", "lost 3", "lost 4", "lost 5")
+	leader.Kill()
+	if err = errors.Join(err, follower.Resume()); err != nil {
+		return err
+	}
+	err = f.await(ctx, patience, follower.name()+" leads", func(m kadm.Metadata) bool { return m.Topics[topic].Partitions[0].Leader == int32(follower.ID) }, topic)
+	if err != nil {
+		return err
+	}
+	kept := []string{"kept 1", "kept 2", "kept 3", "kept 4", "kept 5"}
+	if err := f.write(ctx, topic, kgo.LeaderAck(), kept...); err != nil {
+		return err
+	}
+	if err := leader.Start(ctx); err != nil {
+		return err
+	}
+	if err := f.InSync(ctx, topic, patience); err != nil {
+		return err
+	}
+	got, err := f.read(ctx, topic)
+	if err != nil {
+		return err
+	}
+	if want := append([]string{"committed 1", "committed 2", "committed 3"}, kept...); !slices.Equal(got, want) {
+		return fmt.Errorf("%s has %q, not %q", topic, got, want)
+	}
+	return nil
+}
+
+// twin starts a second broker with the id of a living one. It has to be refused, by a message that says why, and the first one
+// goes on undisturbed.
+func twin(ctx context.Context, f *Field) error {
+	first := f.anyOf(f.Brokers)
+	second := &Broker{ID: first.ID, bin: first.bin, kafka: first.kafka, dir: filepath.Join(f.dir, "twin"), storage: first.storage, zookeeper: first.zookeeper}
+	second.gates = first.gates
+	var err error
+	if second.clients, err = freeAddr(); err != nil {
+		return err
+	}
+	if second.internal, err = freeAddr(); err != nil {
+		return err
+	}
+	f.Say("a second %s is started", first.name())
+	err = second.Start(ctx)
+	second.Kill()
+	switch {
+	case err == nil:
+		return fmt.Errorf("a second %s was let in", first.name())
+	case !strings.Contains(err.Error(), "it ended"):
+		return fmt.Errorf("a second %s wasn't refused: %w", first.name(), err)
+	case !strings.Contains(strings.ToLower(err.Error()), fmt.Sprintf("broker %d", first.ID)):
+		return fmt.Errorf("a second %s isn't told why it was refused: %w", first.name(), err)
+	}
+	return f.whole(ctx)
+}
+
+// create makes a topic with one partition on some brokers, the first of them its leader.
+func (c *Cluster) create(ctx context.Context, topic string, replicas ...*Broker) error {
+	assignment := kmsg.NewCreateTopicsRequestTopicReplicaAssignment()
+	for _, b := range replicas {
+		assignment.Replicas = append(assignment.Replicas, int32(b.ID))
+	}
+	t := kmsg.NewCreateTopicsRequestTopic()
+	t.Topic, t.NumPartitions, t.ReplicationFactor = topic, -1, -1
+	t.ReplicaAssignment = append(t.ReplicaAssignment, assignment)
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.TimeoutMillis, req.Topics = 30_000, append(req.Topics, t)
+	if _, err := req.RequestWith(ctx, c.client); err != nil {
+		return err
+	}
+	return c.InSync(ctx, topic, patience)
+}
+
+// write writes records to the first partition of a topic.
+func (c *Cluster) write(ctx context.Context, topic string, acks kgo.Acks, values ...string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...), kgo.RequiredAcks(acks), kgo.DisableIdempotentWrite(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MetadataMinAge(50*time.Millisecond), kgo.RecordDeliveryTimeout(patience))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for _, v := range values {
+		if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte(v)}).FirstErr(); err != nil {
+			return fmt.Errorf("write %q to %s: %w", v, topic, err)
+		}
+	}
+	return nil
+}
+
+// read reads the first partition of a topic to its end.
+func (c *Cluster) read(ctx context.Context, topic string) (values []string, err error) {
+	ends, err := c.admin.ListEndOffsets(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	end, ok := ends.Lookup(topic, 0)
+	if !ok || end.Err != nil {
+		return nil, fmt.Errorf("the end of %s: %w", topic, end.Err)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(0)}}))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for int64(len(values)) < end.Offset {
+		fetches := client.PollFetches(ctx)
+		if err := errors.Join(fetches.Err0(), ctx.Err()); err != nil {
+			return values, err
+		}
+		for _, r := range fetches.Records() {
+			values = append(values, string(r.Value))
+		}
+	}
+	return values, nil
+}
