@@ -67,6 +67,8 @@ func (b *Broker) config() map[string]string {
 		// Without it, who leads when everything is mended depends on chance.
 		"leader.imbalance.check.interval.seconds": "10",
 		"group.initial.rebalance.delay.ms":        "0",
+		// The last ones to stop find nobody to hand their leaderships to.
+		"controlled.shutdown.retry.backoff.ms": "500",
 	}
 	maps.Copy(p, b.properties)
 	return p
