@@ -302,7 +302,7 @@ func TestLogs(t *testing.T) {
 	p := remote.NewPartitioner(options("loud"), l.logger(), nil)
 	require.NoError(t, p.Start(t.Context()))
 	require.NoError(t, p.Stop(t.Context()))
-	assert.Regexp(t, `level=WARN msg="a warning" plugin=\S*faulty .*region=eu`, l.String())
+	assert.Regexp(t, `level=WARN msg="a warning" command=\S*faulty .*region=eu`, l.String())
 	assert.Regexp(t, `level=INFO msg="a line"`, l.String())
 	assert.Regexp(t, `level=DEBUG msg="a detail"`, l.String())
 

@@ -58,7 +58,7 @@ func newHost(role string, options Options, log *slog.Logger) *host {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	log = log.With("plugin", options.Command)
+	log = log.With("command", options.Command)
 	return &host{launcher: launcher{role: role, options: options, log: log}, fault: errStopped, verify: func(*pluginv1.ConfigureResponse) error { return nil }}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +53,18 @@ func (n *node) descriptors() int {
 func (n *node) maps() int {
 	n.t.Helper()
 	return bytes.Count(read(n.t, fmt.Sprintf("/proc/%d/maps", n.Pid())), []byte("\n"))
+}
+
+// processes is how many processes a command has that name it, dead ones apart.
+func processes(command string) (n int) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, line := range lines {
+		// A process that ends meanwhile, or has ended, has none.
+		if b, err := os.ReadFile(line); err == nil && bytes.HasPrefix(b, append([]byte(command), 0)) {
+			n++
+		}
+	}
+	return n
 }
 
 // peak is the largest that the process's memory ever was, with the files that it has mapped.
