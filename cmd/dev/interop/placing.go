@@ -72,7 +72,12 @@ func (r Runner) placing(ctx context.Context) (results []probe.Result, err error)
 	if err := broker.Stop(); err != nil {
 		return nil, err
 	}
-	counted := elsewhere(broker.Output())
+	return judgePlacing(placers, told, elsewhere(broker.Output())), nil
+}
+
+// judgePlacing compares what each client was told, by client, topic and key, with where the clients themselves put the keys, and
+// the counts with both.
+func judgePlacing(placers []placer, told map[string]map[string]map[string]placed, counted map[source]outcome) (results []probe.Result) {
 	for _, declared := range placers {
 		count, reject := declared.partitioner+"-count", declared.partitioner+"-reject"
 		home := told[declared.name][count]
@@ -107,7 +112,7 @@ func (r Runner) placing(ctx context.Context) (results []probe.Result, err error)
 			results = append(results, result)
 		}
 	}
-	return results, nil
+	return results
 }
 
 // createChecking creates topics whose names are a partitioner's and what its check is to do.
