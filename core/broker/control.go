@@ -1,12 +1,14 @@
 package broker
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/api"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 )
 
 // control takes the controller's word, whether that is another broker or this one.
@@ -65,6 +67,10 @@ func (c *control) UpdateMetadata(req *kmsg.UpdateMetadataRequest) *kmsg.UpdateMe
 		c.b.groups.TopicDeleted(name)
 	}
 	c.b.coordinateGroups()
+	sameID := func(a, b metadata.Broker) bool { return a.ID == b.ID }
+	if !slices.EqualFunc(before.Brokers(), after.Brokers(), sameID) {
+		c.b.partitions.CheckISR()
+	}
 	return resp
 }
 

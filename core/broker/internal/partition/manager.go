@@ -124,7 +124,8 @@ func (m *Manager) FailDir(dir string, cause error) {
 	}
 }
 
-// CheckISR lets each leader drop followers that lag. It wants to be called every half of ReplicaLagTimeMax.
+// CheckISR lets each leader drop followers that lag, and no longer wait for brokers that are gone. It wants to be called every half of
+// ReplicaLagTimeMax, and when Alive says something else than before.
 func (m *Manager) CheckISR() {
 	now := m.o.Now()
 	for p := range m.All() {

@@ -133,10 +133,15 @@ func (s *state) fetched(id int32, offset, start int64, now time.Time) (effects, 
 	return s.advance(e, now), true
 }
 
-// tick lets a leader drop followers that have not been caught up for maxLag. It wants to be called every maxLag/2.
+// tick lets a leader drop followers that have not been caught up for maxLag. It wants to be called every maxLag/2, and when brokers come
+// or go.
 func (s *state) tick(now time.Time) effects {
-	if s.role != RoleLeader || !s.mayPropose(now) {
+	if s.role != RoleLeader {
 		return effects{}
+	}
+	e := s.advance(effects{}, now) // who counted may be gone, or lag, by now
+	if !s.mayPropose(now) {
+		return e
 	}
 	in := make([]int32, 0, len(s.ISR))
 	for _, id := range s.ISR {
@@ -144,10 +149,10 @@ func (s *state) tick(now time.Time) effects {
 			in = append(in, id)
 		}
 	}
-	if len(in) == len(s.ISR) {
-		return effects{}
+	if len(in) < len(s.ISR) {
+		e.propose = s.proposeISR(in)
 	}
-	return effects{propose: s.proposeISR(in)}
+	return e
 }
 
 // isrAnswered ends the proposal in flight, if it is that one. With ok, the controller has recorded isr under partitionEpoch; without, the
@@ -196,8 +201,8 @@ func (s *state) lowWatermark(start int64) int64 {
 }
 
 // advance raises the high watermark to the lowest log end offset of all who count: the in-sync replicas, those that a
-// proposal in flight adds, and those caught up and about to be proposed, unless their broker is gone: nobody would propose those. It doesn't move while fewer replicas are in sync
-// than min.insync.replicas asks for (as in Kafka 3.9).
+// proposal in flight adds, and those caught up and about to be proposed, unless their broker is gone: nobody would propose
+// those. It doesn't move while fewer replicas are in sync than min.insync.replicas asks for (as in Kafka 3.9).
 func (s *state) advance(e effects, now time.Time) effects {
 	if s.underMinISR() {
 		return e

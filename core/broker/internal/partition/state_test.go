@@ -162,3 +162,17 @@ func TestStateInvariants(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoIsGoneIsNoLongerWaitedFor(t *testing.T) {
+	s := leaderOf([]int32{1, 2}, []int32{1}, 1)
+	dead := false
+	s.alive = func(int32) bool { return !dead }
+	s.fetched(2, 0, 0, epoch0)
+	require.False(t, s.isrAnswered(*s.proposal, false, nil, 0, epoch0).hwMoved)
+	s.appended(5, epoch0)
+	require.Zero(t, s.hw, "the follower is about to be in sync")
+	require.False(t, s.tick(epoch0).hwMoved)
+	dead = true
+	require.True(t, s.tick(epoch0).hwMoved)
+	require.EqualValues(t, 5, s.hw)
+}
