@@ -92,6 +92,7 @@ func Scenarios() []Scenario {
 			return again(ctx, f, f.times(1, 5), func() error { return torn(ctx, f) })
 		}},
 		{Name: "full", About: "a broker's disk is full: its logs fail, and others lead on", Load: func(o *verify.Options) { o.RecordSize = 1000 }, Break: full},
+		{Name: "group", About: "the coordinators of a consumer group are killed while it reads and commits", Short: true, Break: coordinatorKilled},
 		{Name: "diverged", About: "a leader that took what its follower hasn't got dies, and comes back as the follower of that one", Short: true, Break: diverged},
 		{Name: "twin", About: "a second broker with the id of a living one is refused", Short: true, Break: twin},
 		{Name: "unsafe", About: "leaders are elected that haven't got everything, which the topic allows: must be noticed", Short: true, Stale: true, Finds: history.Lost,

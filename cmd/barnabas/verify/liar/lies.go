@@ -11,7 +11,6 @@ import (
 type state struct {
 	sync.Mutex
 	produces int             // produce requests
-	fetches  int             // fetch responses with records
 	others   int             // whatever else a lie counts
 	ends     map[int32]int64 // of each partition, as far as the answers said; for lies about a single topic
 }

@@ -192,6 +192,7 @@ func (g *Gate) serve(client net.Conn) {
 	}
 	server, err := net.DialTimeout("tcp", g.addr, 10*time.Second)
 	if err != nil {
+		_ = client.(*net.TCPConn).SetLinger(0) // nobody listens: the nearest to a refusal is a reset
 		return
 	}
 	defer server.Close()

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -143,6 +144,19 @@ func TestTheEndIsToldWhenTheWireIsWhole(t *testing.T) {
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
 	_, err := c.in.ReadByte()
 	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestNobodyListens(t *testing.T) {
+	n := New(nil)
+	t.Cleanup(n.Close)
+	g, err := n.Gate("a", "b", "127.0.0.1:1")
+	require.NoError(t, err)
+	c, err := net.Dial("tcp", g.Addr())
+	if err == nil { // the reset may come so soon that dialing fails
+		defer c.Close()
+		_, err = c.Read(make([]byte, 1))
+	}
+	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
 func TestCloseEndsWhatIsCut(t *testing.T) {
