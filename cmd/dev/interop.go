@@ -16,6 +16,7 @@ import (
 func (d *dev) interopCommand() *cobra.Command {
 	var f brokerFlags
 	var clients []string
+	var brokers int
 	c := &cobra.Command{
 		Use:   "interop",
 		Short: "Check a broker with real Kafka clients and Kafka's own tools",
@@ -23,12 +24,32 @@ func (d *dev) interopCommand() *cobra.Command {
 			".\nOf what only Barnabas has: " + strings.Join(interop.OwnNames(), ", ") + ".",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if brokers > 1 {
+				return d.interopCluster(c.Context(), f, clients)
+			}
 			return d.interop(c.Context(), f, clients)
 		},
 	}
 	f.add(c)
 	c.Flags().StringSliceVar(&clients, "client", nil, "only this client (more than one: comma separated)")
+	c.Flags().IntVar(&brokers, "brokers", 1, "more than one: what clients and tools do to a cluster of three on ZooKeeper; --target kafka39 is Apache Kafka's")
 	return c
+}
+
+// interopCluster runs the checks of a cluster.
+func (d *dev) interopCluster(ctx context.Context, f brokerFlags, clients []string) error {
+	runner := interop.Runner{Env: d.env, Tools: d.tools, Only: clients}
+	return d.withCluster(ctx, target.ClusterOptions{What: f.target, Storage: f.storage, Brokers: 3}, func(ctx context.Context, c *target.Cluster) error {
+		report, err := runner.RunCluster(ctx, c)
+		if err != nil {
+			return err
+		}
+		d.env.Print(report.String())
+		if passed, failed := report.Counts(); failed > 0 || passed == 0 {
+			return fmt.Errorf("%d of %d checks failed", failed, passed+failed)
+		}
+		return nil
+	})
 }
 
 // interop runs the suite once a broker, then the checks of what only Barnabas has, and ends with one line of counts over all of

@@ -31,44 +31,80 @@ func kgoLeftOut() []string {
 func (d *dev) kgoCommand() *cobra.Command {
 	var f brokerFlags
 	var run string
+	var brokers int
 	c := &cobra.Command{
 		Use:   "kgo",
-		Short: "Run franz-go's own client tests against a broker",
+		Short: "Run franz-go's own client tests against a broker, or a cluster",
 		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return d.kgo(c.Context(), f, run) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if brokers > 1 {
+				return d.kgoCluster(c.Context(), f, brokers, run)
+			}
+			return d.kgo(c.Context(), f, run)
+		},
 	}
 	f.add(c)
+	c.Flags().IntVar(&brokers, "brokers", 1, "more than one: a cluster on ZooKeeper, with three replicas of each partition; --target kafka39 is Apache Kafka's")
 	c.Flags().StringVar(&run, "run", "", "only the tests that match, as with go test")
 	return c
 }
 
 // kgo builds the tests once and runs them against every broker that f chooses.
 func (d *dev) kgo(ctx context.Context, f brokerFlags, run string) error {
-	binary := filepath.Join(d.env.Cache, "bin", "kgo.test")
-	if err := d.env.Run(ctx, task.Command{Args: []string{"go", "test", "-c", "-o", binary, kgoPackage}}); err != nil {
-		return err
-	}
-	sources, err := d.env.Output(ctx, task.Command{Args: []string{"go", "list", "-f", "{{.Dir}}", kgoPackage}})
+	t, err := d.buildKgo(ctx)
 	if err != nil {
 		return err
 	}
-	return d.each(ctx, f, func(ctx context.Context, t *target.Target) error {
-		d.env.Say("franz-go's tests against %s at %s", t.Name, t.Addr)
-		log := &task.TestLog{Out: d.env}
-		err := d.env.Run(ctx, task.Command{
-			Dir:    strings.TrimSpace(sources), // where go test would run them: some read their package's files
-			Env:    []string{"KGO_SEEDS=" + t.Addr, "KGO_TEST_RF=1", fmt.Sprintf("KGO_TEST_RECORDS=%d", kgoRecords), "KGO_LOG_LEVEL=none"},
-			Args:   []string{"go", "tool", "test2json", binary, "-test.v=test2json", "-test.timeout=10m", "-test.run=" + run, "-test.skip=^(" + strings.Join(kgoLeftOut(), "|") + ")$"},
-			Stdout: log,
-		})
-		passed, failed, skipped := log.Counts()
-		d.env.Say("%s: %d tests passed, %d failed, %d skipped themselves", t.Name, passed, failed, skipped)
-		if err == nil && passed == 0 {
-			err = errors.New("no test ran")
+	return d.each(ctx, f, func(ctx context.Context, to *target.Target) error {
+		if err := t.run(ctx, to.Name, to.Addr, 1, run); err != nil {
+			return err
 		}
-		if err == nil {
-			err = t.Stop()
-		}
-		return err
+		return to.Stop()
 	})
+}
+
+// kgoCluster runs them against a cluster on ZooKeeper.
+func (d *dev) kgoCluster(ctx context.Context, f brokerFlags, brokers int, run string) error {
+	t, err := d.buildKgo(ctx)
+	if err != nil {
+		return err
+	}
+	return d.withCluster(ctx, target.ClusterOptions{What: f.target, Storage: f.storage, Brokers: brokers}, func(ctx context.Context, c *target.Cluster) error {
+		return t.run(ctx, c.Name, c.Addrs(), min(brokers, 3), run)
+	})
+}
+
+// kgoTests are franz-go's tests, built.
+type kgoTests struct {
+	d       *dev
+	binary  string
+	sources string // where go test would run them: some read their package's files
+}
+
+func (d *dev) buildKgo(ctx context.Context) (kgoTests, error) {
+	t := kgoTests{d: d, binary: filepath.Join(d.env.Cache, "bin", "kgo.test")}
+	if err := d.env.Run(ctx, task.Command{Args: []string{"go", "test", "-c", "-o", t.binary, kgoPackage}}); err != nil {
+		return t, err
+	}
+	sources, err := d.env.Output(ctx, task.Command{Args: []string{"go", "list", "-f", "{{.Dir}}", kgoPackage}})
+	t.sources = strings.TrimSpace(sources)
+	return t, err
+}
+
+// run runs those that match against the brokers at addrs, with topics of so many replicas.
+func (t kgoTests) run(ctx context.Context, name, addrs string, replicas int, match string) error {
+	t.d.env.Say("franz-go's tests against %s at %s", name, addrs)
+	log := &task.TestLog{Out: t.d.env}
+	err := t.d.env.Run(ctx, task.Command{
+		Dir:    t.sources,
+		Env:    []string{"KGO_SEEDS=" + addrs, fmt.Sprintf("KGO_TEST_RF=%d", replicas), fmt.Sprintf("KGO_TEST_RECORDS=%d", kgoRecords), "KGO_LOG_LEVEL=none"},
+		Args:   []string{"go", "tool", "test2json", t.binary, "-test.v=test2json", "-test.timeout=10m", "-test.run=" + match, "-test.skip=^(" + strings.Join(kgoLeftOut(), "|") + ")$"},
+		Stdout: log,
+	})
+	passed, failed, skipped := log.Counts()
+	t.d.env.Say("%s: %d tests passed, %d failed, %d skipped themselves", name, passed, failed, skipped)
+	if err == nil && passed == 0 {
+		err = errors.New("no test ran")
+	}
+	return err
 }

@@ -96,3 +96,20 @@ func (d *dev) with(ctx context.Context, what, storage string, test func(context.
 	}
 	return nil
 }
+
+// withCluster starts a cluster for test, and stops it cleanly afterwards.
+func (d *dev) withCluster(ctx context.Context, o target.ClusterOptions, test func(context.Context, *target.Cluster) error) error {
+	c, err := d.targets.OpenCluster(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err = test(ctx, c); err == nil {
+		err = c.Stop()
+	}
+	if err != nil {
+		d.env.Print("the brokers' output ends:\n" + c.Output() + "\n")
+		return fmt.Errorf("%s: %w", c.Name, err)
+	}
+	return nil
+}

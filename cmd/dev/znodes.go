@@ -35,19 +35,14 @@ func (d *dev) znodesCommand() *cobra.Command {
 	return c
 }
 
-// playZnodes plays the script on a fresh cluster.
-func (d *dev) playZnodes(ctx context.Context, what, of string) (znodes.Recording, error) {
-	c, err := d.targets.OpenCluster(ctx, target.ClusterOptions{What: what, Brokers: 3, Properties: map[string]string{"auto.leader.rebalance.enable": "false"}})
-	if err != nil {
-		return znodes.Recording{}, err
-	}
-	defer c.Close()
-	r, err := znodes.Play(ctx, c, of, d.env.Say)
-	if err != nil {
-		d.env.Print("the brokers' output ends:\n" + c.Output() + "\n")
-		return r, err
-	}
-	return r, c.Stop()
+// playZnodes plays the script on a fresh cluster. What was played before an error is returned, too.
+func (d *dev) playZnodes(ctx context.Context, what, of string) (r znodes.Recording, err error) {
+	o := target.ClusterOptions{What: what, Brokers: 3, Properties: map[string]string{"auto.leader.rebalance.enable": "false"}}
+	err = d.withCluster(ctx, o, func(ctx context.Context, c *target.Cluster) error {
+		r, err = znodes.Play(ctx, c, of, d.env.Say)
+		return err
+	})
+	return r, err
 }
 
 func (d *dev) recordZnodes(ctx context.Context) error {

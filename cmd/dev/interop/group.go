@@ -29,14 +29,16 @@ func groupChecks() []string {
 // group is the life of one consumer group whose members are processes of one client. Records are produced and the
 // group's state is asked for by the runner's own client.
 type group struct {
-	client  installed
-	args    probe.Args
-	kgo     *kgo.Client
-	adm     *kadm.Client
-	members []*member
-	state   map[*member]*view
-	sent    int            // records produced so far; their values are 0, 1, …
-	seen    map[string]int // how often a value was seen
+	client installed
+	args   probe.Args
+	// replicas of each partition; 0 is 1
+	replicas int16
+	kgo      *kgo.Client
+	adm      *kadm.Client
+	members  []*member
+	state    map[*member]*view
+	sent     int            // records produced so far; their values are 0, 1, …
+	seen     map[string]int // how often a value was seen
 }
 
 // view is what a member has told.
@@ -76,14 +78,14 @@ func playGroup(ctx context.Context, c installed, bootstrap, prefix string) []pro
 	return results
 }
 
-func (g *group) open(ctx context.Context, bootstrap string) error {
+func (g *group) open(ctx context.Context, bootstrap ...string) error {
 	var err error
-	g.kgo, err = kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))
+	g.kgo, err = kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))
 	if err != nil {
 		return err
 	}
 	g.adm = kadm.NewClient(g.kgo)
-	_, err = g.adm.CreateTopic(ctx, groupPartitions, 1, nil, g.args.Topic)
+	_, err = g.adm.CreateTopic(ctx, groupPartitions, max(g.replicas, 1), nil, g.args.Topic)
 	return err
 }
 

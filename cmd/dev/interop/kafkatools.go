@@ -42,6 +42,11 @@ func installKafkaTools(ctx context.Context, e *task.Env, t *tools.Tools) (*kafka
 	if err != nil {
 		return nil, err
 	}
+	return compileKafkaTools(ctx, e, t, java)
+}
+
+// compileKafkaTools compiles the program that runs them against the jars of one release.
+func compileKafkaTools(ctx context.Context, e *task.Env, t *tools.Tools, java peers.Java) (*kafkaTools, error) {
 	sources, err := installer{env: e}.javaSources("tools")
 	if err != nil {
 		return nil, err

@@ -23,6 +23,9 @@ public final class Main {
             case "checks":
                 new Checks(args.get("bootstrap"), args.get("prefix"), args.get("corpus"), report).run();
                 break;
+            case "cluster":
+                new ClusterChecks(args.get("bootstrap"), args.get("prefix"), report).run();
+                break;
             case "dump":
                 new Dump(args.get("corpus"), args.get("prefix"), report).run();
                 break;

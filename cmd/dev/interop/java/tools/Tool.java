@@ -6,14 +6,15 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
-
-import org.apache.kafka.common.utils.internals.Exit;
 
 /**
  * Runs the main method of one of Kafka's command-line tools inside this JVM, as if it were a process of its own: with its own
@@ -39,15 +40,33 @@ final class Tool {
     private Tool() {
     }
 
-    /** Must be called once, before the first tool runs. */
-    static void takeOverExit() {
-        Exit.Procedure end = (code, message) -> {
-            FIRST_CODE.compareAndSet(NONE, code); // a tool that catches everything, this too, exits a second time
-            throw new Exited(code);
+    /** Must be called once, before the first tool runs. Where Kafka keeps its Exit differs from release to release. */
+    static void takeOverExit() throws Exception {
+        Class<?> exit;
+        try {
+            exit = Class.forName("org.apache.kafka.common.utils.internals.Exit");
+        } catch (ClassNotFoundException e) {
+            exit = Class.forName("org.apache.kafka.common.utils.Exit"); // 3.9
+        }
+        InvocationHandler end = (self, method, args) -> {
+            FIRST_CODE.compareAndSet(NONE, (Integer) args[0]); // a tool that catches everything, this too, exits a second time
+            throw new Exited((Integer) args[0]);
         };
-        Exit.setExitProcedure(end);
-        Exit.setHaltProcedure(end);
-        Exit.setShutdownHookAdder((name, hook) -> { }); // these tools have nothing to shut down when they end by themselves
+        replace(exit, "setExitProcedure", end);
+        replace(exit, "setHaltProcedure", end);
+        replace(exit, "setShutdownHookAdder", (self, method, args) -> null); // these tools have nothing to shut down when they end by themselves
+    }
+
+    /** Calls a setter of a functional interface. */
+    private static void replace(Class<?> exit, String setter, InvocationHandler by) throws Exception {
+        for (Method method : exit.getMethods()) {
+            if (method.getName().equals(setter)) {
+                Class<?> type = method.getParameterTypes()[0];
+                method.invoke(null, Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, by));
+                return;
+            }
+        }
+        throw new NoSuchMethodException(setter);
     }
 
     /** Runs a tool that needs no input and returns what it printed. */
