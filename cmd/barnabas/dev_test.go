@@ -76,7 +76,7 @@ func TestDevCluster(t *testing.T) {
 	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	dir := filepath.Join(t.TempDir(), "cluster")
-	cmd := exec.Command(program, "dev", "cluster", "--port", "0", "--zookeeper-port", "0", "--dir", dir, "--restart", "10s", "--set", "broker.num.partitions=3")
+	cmd := exec.Command(program, "dev", "cluster", "--port", "0", "--zookeeper-port", "0", "--dir", dir, "--restart", "6s", "--set", "election.zookeeper.session_timeout=3s", "--set", "broker.num.partitions=3")
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -121,10 +121,37 @@ func TestDevCluster(t *testing.T) {
 	pids[2] = again
 	l.until(`alive: 1,2,3; controller: \d; 3 partitions, 3 with all replicas in sync`)
 
-	health := exec.Command(program, "cluster", "health", "--brokers", "3", "--wait", "1m", "-b", strings.Join(addrs, ","))
-	out, err = health.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "healthy: 3 brokers, 3 partitions")
+	on := func(args ...string) string {
+		out, err := exec.Command(program, append(args, "--timeout", "30s", "-b", strings.Join(addrs, ","))...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", strings.Join(args, " "), out)
+		return string(out)
+	}
+	require.Contains(t, on("cluster", "health", "--brokers", "3", "--wait", "1m"), "healthy: 3 brokers, 3 partitions")
+
+	// What the cluster's commands do to it.
+	on("topic", "create", "moving", "-p", "4", "-r", "2")
+	require.Contains(t, on("topic", "reassign", "moving", "--replicas", "0=3,1", "--replicas", "1=1,3", "--throttle", "100MiB"), "done: no reassignment is going on")
+	soon := func(pattern string, args ...string) { // each broker hears of it a moment later than the controller
+		t.Helper()
+		require.Eventually(t, func() bool { return regexp.MustCompile(pattern).MatchString(on(args...)) }, 30*time.Second, 100*time.Millisecond)
+	}
+	soon(`0 +[13] +\d+ +3,1 +`, "topic", "describe", "moving")
+	require.NotContains(t, on("topic", "describe", "moving"), "throttled", "the throttle is left")
+	require.Contains(t, on("topic", "reassign", "moving", "--brokers", "1,2", "-r", "1"), "done")
+	require.Contains(t, on("topic", "reassign", "moving", "-r", "3", "--no-wait"), "begun")
+	require.Contains(t, on("topic", "reassign", "--watch"), "done")
+	on("topic", "elect-leaders")
+	on("cluster", "health", "--wait", "1m")
+	drained := on("broker", "drain", "3", "--pid", strconv.Itoa(pids[3]))
+	require.Contains(t, drained, "broker 3 leads nothing any more")
+	require.Contains(t, drained, "broker 3 is down")
+	l.until(`broker 3 \(process \d+\) has ended: exit status 0`)
+	again, err = strconv.Atoi(l.until(`broker 3 is started again: process (\d+)`)[0])
+	require.NoError(t, err)
+	pids[3] = again
+	on("cluster", "health", "--brokers", "3", "--wait", "1m")
+	on("topic", "elect-leaders")
+	soon(`^healthy: 3 brokers`, "cluster", "health") // and nothing to tell besides
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	l.until("everything is kept in " + regexp.QuoteMeta(dir))

@@ -86,13 +86,22 @@ func Read(ctx context.Context, admin *kadm.Client) (State, error) {
 			s.Partitions = append(s.Partitions, Partition{Topic: t.Topic, Number: p.Partition, Leader: p.Leader, Replicas: p.Replicas, ISR: p.ISR})
 		}
 	}
-	s.Moving, err = Moves(ctx, admin)
+	s.Moving, err = moves(ctx, admin, s.Partitions)
 	return s, err
 }
 
 // Moves are the reassignments that are going on. A cluster that doesn't know reassignments has none.
 func Moves(ctx context.Context, admin *kadm.Client) ([]Move, error) {
-	listed, err := admin.ListPartitionReassignments(ctx, nil)
+	s, err := Read(ctx, admin)
+	return s.Moving, err
+}
+
+func moves(ctx context.Context, admin *kadm.Client, of []Partition) ([]Move, error) {
+	var set kadm.TopicsSet // of all: without any, the client doesn't ask
+	for _, p := range of {
+		set.Add(p.Topic, p.Number)
+	}
+	listed, err := admin.ListPartitionReassignments(ctx, set)
 	if errors.Is(err, kerr.UnsupportedVersion) {
 		return nil, nil
 	}

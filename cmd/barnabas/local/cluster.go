@@ -75,7 +75,7 @@ func (c *Cluster) start(ctx context.Context, o Options, say func(string)) error 
 }
 
 func (c *Cluster) startZooKeeper(ctx context.Context, o Options, say func(string)) error {
-	zk := zktest.Options{Dir: filepath.Join(o.Dir, "zookeeper"), Sync: true, Tick: 2 * time.Second}
+	zk := zktest.Options{Dir: filepath.Join(o.Dir, "zookeeper"), Sync: true, Tick: time.Second}
 	if o.ZooKeeperPort != 0 {
 		if err := free(o.ZooKeeperPort); err != nil {
 			return fmt.Errorf("ZooKeeper's port: %w; --zookeeper-port takes another one, --zookeeper the one that runs there", err)
