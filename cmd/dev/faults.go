@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,11 +36,14 @@ records are written and read. Without names it is those that every change has to
 	c.Flags().BoolVar(&f.long, "long", false, "all scenarios, and more of everything in each (an hour)")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "of what is left to chance (default: another one each time)")
 	c.Flags().StringVar(&f.storage, "storage", "", "mmap or sendfile (default: the broker's)")
-	c.Flags().StringVar(&f.target, "target", target.Barnabas, "what to break: barnabas (built from this tree) or kafka39 (Apache Kafka, which proves the scenarios)")
+	c.Flags().StringVar(&f.target, "target", target.Barnabas, "what to break: barnabas (built from this tree) kafka39 (Apache Kafka, which proves the scenarios), or mixed (one of three brokers is Apache Kafka)")
 	c.Flags().BoolVar(&f.keep, "keep", false, "keep the files of brokers and ZooKeeper, also when all went well")
 	c.Flags().IntVar(&f.rounds, "rounds", 1, "how many times, each with the next seed")
 	return c
 }
+
+// mixed is the target that is two of ours and one broker of Apache Kafka's.
+const mixed = "mixed"
 
 type faultFlags struct {
 	long    bool
@@ -70,18 +74,22 @@ func pickScenarios(names []string, long bool) (picked []faults.Scenario, err err
 }
 
 func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
+	if f.target != "" && !slices.Contains([]string{target.Barnabas, target.Kafka39, mixed}, f.target) {
+		return fmt.Errorf("target %q: not %s, %s or %s", f.target, target.Barnabas, target.Kafka39, mixed)
+	}
 	scenarios, err := pickScenarios(names, f.long)
 	if err != nil {
 		return err
 	}
 	o := faults.Options{Storage: f.storage}
-	if f.target == target.Kafka39 {
+	if o.Mixed = f.target == mixed; o.Mixed || f.target == target.Kafka39 {
 		java, err := peers.Kafka39Jars(ctx, d.tools)
 		if err != nil {
 			return err
 		}
 		o.Kafka = &java
-	} else if o.Binary, err = d.tools.GoBuild(ctx, "./cmd/barnabas"); err != nil {
+	}
+	if o.Binary, err = d.tools.GoBuild(ctx, "./cmd/barnabas"); err != nil {
 		return err
 	}
 	dir, cleanup, err := d.env.TempDir("faults-")

@@ -30,7 +30,7 @@ func front(t *testing.T, lie liar.Lie) string {
 
 // one is a small run over one partition.
 func one(addr string) Options {
-	return Options{Bootstrap: []string{addr}, Partitions: 1, Producers: 1, Records: 3000, Rate: 3000, Patience: 5 * time.Second}
+	return Options{Bootstrap: []string{addr}, Partitions: 1, Producers: 1, Records: 2000, Rate: 3000, Patience: 5 * time.Second}
 }
 
 func verified(t *testing.T, o Options) *Report {

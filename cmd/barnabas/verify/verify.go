@@ -152,9 +152,12 @@ func (r *Run) launch(ctx context.Context) error {
 	return nil
 }
 
+// askEvery is the time between questions for the partitions' ends.
+const askEvery = 100 * time.Millisecond
+
 // watchEnds asks for the partitions' ends, over and over.
 func (r *Run) watchEnds(ctx context.Context) {
-	for wait(ctx, 200*time.Millisecond) == nil {
+	for wait(ctx, askEvery) == nil {
 		asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 		asked := r.book.now()
 		ends := r.cluster.ends(asking, r.topic)

@@ -34,6 +34,7 @@ type Cluster struct {
 type Options struct {
 	Binary    string            // barnabas
 	Kafka     *peers.Java       // Apache Kafka's jars, to run that instead; nil for Barnabas
+	Mixed     bool              // only the last broker is Apache Kafka
 	Dir       string            // an empty folder
 	Brokers   int               // 0 is 3
 	Storage   string            // "" is the broker's default
@@ -50,7 +51,10 @@ func NewCluster(o Options) (*Cluster, error) {
 	c := &Cluster{ZooKeeper: o.ZooKeeper, dir: o.Dir}
 	c.Network = network.New(network.Processes(c.processes))
 	for id := 1; id <= o.Brokers; id++ {
-		b := &Broker{ID: id, bin: o.Binary, kafka: o.Kafka, dir: filepath.Join(o.Dir, fmt.Sprintf("broker-%d", id)), storage: o.Storage, properties: o.Property}
+		b := &Broker{ID: id, bin: o.Binary, dir: filepath.Join(o.Dir, fmt.Sprintf("broker-%d", id)), storage: o.Storage, properties: o.Property}
+		if !o.Mixed || id == o.Brokers {
+			b.kafka = o.Kafka
+		}
 		if err := c.wire(b, o); err != nil {
 			c.Network.Close()
 			return nil, err
