@@ -352,6 +352,42 @@ func TestBatchesLargerThanAMessage(t *testing.T) {
 	require.NoError(t, p.Stop(t.Context()))
 }
 
+// TestWithAndWithoutStreams asks plug-ins of both kinds from many goroutines, some of which don't wait for the answer: everybody
+// else gets his own.
+func TestWithAndWithoutStreams(t *testing.T) {
+	for _, mode := range []string{"raw-good", "raw-stream", "good"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			p := remote.NewPartitioner(options(mode), nil, nil)
+			require.NoError(t, p.Start(t.Context()))
+			var wg sync.WaitGroup
+			for n := range 24 {
+				wg.Go(func() {
+					b := batch(n + 1)
+					want, err := p.Partition(context.Background(), nil, b)
+					assert.NoError(t, err)
+					assert.Len(t, want, n+1)
+					for i := range 50 {
+						ctx, cancel := context.WithCancel(context.Background())
+						if i%5 == 4 {
+							time.AfterFunc(time.Duration(i)*10*time.Microsecond, cancel)
+						}
+						got, err := p.Partition(ctx, nil, b)
+						if err == nil {
+							assert.Equal(t, want, got)
+						} else {
+							assert.ErrorIs(t, err, context.Canceled)
+						}
+						cancel()
+					}
+				})
+			}
+			wg.Wait()
+			require.NoError(t, p.Stop(t.Context()))
+		})
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	o := remote.Defaults()
 	o.SHA256, o.Env, o.CallTimeout, o.OnFailure = "ab", []string{"=x", "PLUGIN_X=1"}, 0, "nobody"
