@@ -70,7 +70,7 @@ func (c *client) write(b []byte) {
 // send writes a request and returns its correlation id.
 func (c *client) send(req kmsg.Request) int32 {
 	c.t.Helper()
-	c.write(c.frame(req.Key(), req.GetVersion(), req.IsFlexible(), req.AppendTo(nil)))
+	c.write(c.frame(req.Key(), req.GetVersion(), req.IsFlexible(), wire.AppendBody(nil, req)))
 	return c.corr
 }
 

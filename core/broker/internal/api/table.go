@@ -192,10 +192,10 @@ func (t *Table) decode(r *row, w *wire.Request) (kmsg.Request, error) {
 		t.large.Lock()
 		defer t.large.Unlock()
 	}
-	if err := body.ReadFrom(w.Body); err != nil {
+	if err := wire.ReadBody(body, w.Body); err != nil {
 		return nil, fmt.Errorf("%s version %d: malformed body: %w", kmsg.NameForKey(w.Key), w.Version, err)
 	}
-	if len(w.Body) <= strictBody && nullArray(w.Body, body.AppendTo(nil), body.IsFlexible()) {
+	if len(w.Body) <= strictBody && nullArray(w.Body, wire.AppendBody(nil, body), body.IsFlexible()) {
 		return nil, fmt.Errorf("%s version %d: malformed body: null where there must be an array", kmsg.NameForKey(w.Key), w.Version)
 	}
 	return body, nil

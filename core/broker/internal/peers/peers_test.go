@@ -75,7 +75,7 @@ func (f *fake) Form(key, version int16) wire.Form {
 func (f *fake) Serve(ctx context.Context, w *wire.Request) wire.Reply {
 	req := kmsg.RequestForKey(w.Key)
 	req.SetVersion(w.Version)
-	if err := req.ReadFrom(w.Body); err != nil {
+	if err := wire.ReadBody(req, w.Body); err != nil {
 		return wire.Close(err)
 	}
 	f.mu.Lock()

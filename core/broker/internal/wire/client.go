@@ -159,7 +159,7 @@ func (c *Client) send() ([]byte, error) {
 
 func (c *Client) exchange(req kmsg.Request) (kmsg.Response, error) {
 	c.correlation++
-	c.out = req.AppendTo(c.appendHeader(c.out[:0], req.Key(), req.GetVersion(), req.IsFlexible()))
+	c.out = AppendBody(c.appendHeader(c.out[:0], req.Key(), req.GetVersion(), req.IsFlexible()), req)
 	frame, err := c.send()
 	if err != nil {
 		return nil, err
