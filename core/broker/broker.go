@@ -61,6 +61,8 @@ type Broker struct {
 	partitions *partition.Manager
 	followers  *replication.Manager
 	isr        *replication.ISR
+	sent       *partition.Quota // of what goes to throttled followers
+	fetched    *partition.Quota // of what throttled followers here fetch
 	placement  *placement.Checks
 	groups     *group.Manager
 	controller *controller.Controller

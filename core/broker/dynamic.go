@@ -21,6 +21,8 @@ func dynamic(to *kafka.BrokerConfig, from kafka.BrokerConfig) {
 	to.MaxConnectionsPerIP = from.MaxConnectionsPerIP
 	to.MaxConnectionsPerIPOverrides = from.MaxConnectionsPerIPOverrides
 	to.NumReplicaFetchers = from.NumReplicaFetchers
+	to.LeaderReplicationThrottledRate = from.LeaderReplicationThrottledRate
+	to.FollowerReplicationThrottledRate = from.FollowerReplicationThrottledRate
 	to.NumRecoveryThreadsPerDataDir = from.NumRecoveryThreadsPerDataDir
 	to.ProducerIDExpiration = from.ProducerIDExpiration
 	to.LogCleanerThreads = from.LogCleanerThreads
@@ -60,6 +62,7 @@ func (b *Broker) reconfigure() {
 	}
 	b.logs.SetProducerExpiration(now.ProducerIDExpiration)
 	b.logs.SetCleaner(cleanerOptions(&now))
+	b.throttle(&now)
 	b.followers.SetFetchers(int(now.NumReplicaFetchers))
 	b.transactions.SetVerify(now.TransactionPartitionVerification)
 	b.server.SetLimits(b.limits(context.Background(), &now))

@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/peers"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/replication"
+	"github.com/barnabas-mq/barnabas/core/config/kafka"
 )
 
 // startReplication makes what fetches for the followers on this broker, and what brings the in-sync sets of its leaders to the controller.
@@ -26,10 +28,12 @@ func (b *Broker) startReplication(context.Context) error {
 		PartitionMaxBytes: int(c.ReplicaFetchMaxBytes),
 		Backoff:           c.ReplicaFetchBackoff,
 		Timeout:           c.ReplicaSocketTimeout,
+		Quota:             b.fetched,
 		Now:               time.Now,
 		Logger:            b.log,
 	})
 	b.onStop("stop fetching from leaders", b.followers.Stop)
+	b.throttle(c)
 
 	channel := b.newChannel()
 	b.isr = replication.NewISR(replication.ISROptions{
@@ -50,4 +54,16 @@ func (b *Broker) startReplication(context.Context) error {
 func (b *Broker) isAlive(broker int32) bool {
 	_, alive := b.cache.Snapshot().Broker(broker)
 	return alive
+}
+
+// throttled says whether what this broker sends for a replica, and what it fetches for it, counts for the quotas (KIP-73).
+func (b *Broker) throttled(id partition.ID) (leader, follower bool) {
+	c := b.configs.TopicConfig(id.Topic)
+	return c.LeaderThrottledReplicas.Has(id.Partition, b.id), c.FollowerThrottledReplicas.Has(id.Partition, b.id)
+}
+
+// throttle puts the rates of the quotas in force.
+func (b *Broker) throttle(c *kafka.BrokerConfig) {
+	b.sent.SetRate(c.LeaderReplicationThrottledRate)
+	b.fetched.SetRate(c.FollowerReplicationThrottledRate)
 }

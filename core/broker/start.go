@@ -109,6 +109,7 @@ func (b *Broker) startCoordination(ctx context.Context) (err error) {
 func (b *Broker) makeRooms(context.Context) error {
 	b.cache = metadata.NewCache(b.epoch.Load)
 	b.control = newControl(b)
+	b.sent, b.fetched = partition.NewQuota(), partition.NewQuota()
 	b.peers = peers.New(peers.Options{BrokerID: b.id, Listener: b.o.Config.InterBrokerListener, Cluster: b.cache, ConnectTimeout: b.o.Config.ConnectionSetupTimeout})
 	b.partitions = partition.NewManager(partition.Options{
 		BrokerID:    b.id,
@@ -120,6 +121,8 @@ func (b *Broker) makeRooms(context.Context) error {
 		ReplicaLagTimeMax: b.o.Config.ReplicaLagTimeMax,
 		ProposeISR:        func(id partition.ID, p partition.ISRProposal) { b.isr.Propose(id, p) },
 		Alive:             b.isAlive,
+		Throttled:         b.throttled,
+		Sent:              b.sent,
 		OnLeader:          b.leads,
 		OnFollower:        b.follows,
 		OnRemoved:         b.removed,

@@ -40,6 +40,10 @@ type BrokerConfig struct {
 	ReplicaSocketTimeout         time.Duration `kafka:"replica.socket.timeout.ms"`
 	ReplicaSelectorClass         string        `kafka:"replica.selector.class"` // "" is none
 
+	// Bytes a second of throttled replicas (KIP-73): the largest int64 is no limit.
+	LeaderReplicationThrottledRate   int64 `kafka:"leader.replication.throttled.rate"`
+	FollowerReplicationThrottledRate int64 `kafka:"follower.replication.throttled.rate"`
+
 	LogDirs []string // at least one, cleaned, distinct
 
 	MaxConnections               int32            `kafka:"max.connections"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -48,8 +49,47 @@ type TopicConfig struct {
 
 	UncleanLeaderElection bool `kafka:"unclean.leader.election.enable"`
 
+	LeaderThrottledReplicas   ThrottledReplicas `kafka:"leader.replication.throttled.replicas"`
+	FollowerThrottledReplicas ThrottledReplicas `kafka:"follower.replication.throttled.replicas"`
+
 	Partitioner      string `kafka:"barnabas.partitioner"`       // "" when the topic declares none
 	PartitionerCheck string `kafka:"barnabas.partitioner.check"` // "off", "count" or "reject"
+}
+
+// ThrottledReplicas says which replicas of a topic are throttled (KIP-73).
+type ThrottledReplicas struct {
+	All   bool
+	Those []Replica
+}
+
+// Replica is a replica of some topic: a partition on a broker.
+type Replica struct{ Partition, Broker int32 }
+
+// UnmarshalText reads *, or PARTITION:BROKER,….
+func (r *ThrottledReplicas) UnmarshalText(text []byte) error {
+	*r = ThrottledReplicas{}
+	if strings.TrimSpace(string(text)) == "*" {
+		r.All = true
+		return nil
+	}
+	for _, pair := range splitList(string(text)) {
+		partition, broker, _ := strings.Cut(pair, ":")
+		p, err := strconv.ParseInt(partition, 10, 32)
+		if err != nil {
+			return err
+		}
+		b, err := strconv.ParseInt(broker, 10, 32)
+		if err != nil {
+			return err
+		}
+		r.Those = append(r.Those, Replica{int32(p), int32(b)})
+	}
+	return nil
+}
+
+// Has says whether a replica is among them.
+func (r ThrottledReplicas) Has(partition, broker int32) bool {
+	return r.All || slices.Contains(r.Those, Replica{partition, broker})
 }
 
 // CleanupPolicy says what happens to old records. With neither they stay.

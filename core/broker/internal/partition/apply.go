@@ -136,6 +136,7 @@ func (m *Manager) open(pp *pushed) (*Partition, error) {
 	}
 	p := newPartition(pp.id, pp.topicID, l, &m.o)
 	p.state.minISR = m.o.MinISR(pp.id.Topic)
+	p.throttle(m.o.Throttled)
 	return p, nil
 }
 

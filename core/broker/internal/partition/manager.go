@@ -31,6 +31,11 @@ type Options struct {
 	// Alive says whether a broker is registered, as far as this one knows: others aren't taken into the in-sync set, and nobody waits for
 	// what they have deleted. Nil: all are.
 	Alive func(broker int32) bool
+	// Throttled says whether what this broker sends for a replica that it leads, and what it fetches for one that follows, counts for the
+	// quotas (KIP-73), as configured now. Nil: none does.
+	Throttled func(ID) (leader, follower bool)
+	// Sent is the quota of what goes to throttled followers that aren't in sync; nil is no limit.
+	Sent *Quota
 	// OnLeader, OnFollower and OnRemoved are told of a change of leadership after it was applied, in order per partition, on
 	// the goroutine that applied it. They must not block. Each may be nil.
 	OnLeader   func(id ID, leaderEpoch int32)
@@ -108,6 +113,7 @@ func (m *Manager) Configure(topic string, c log.Config, minISR int) {
 		if p.id.Topic == topic {
 			p.log.Configure(c)
 			p.setMinISR(minISR)
+			p.throttle(m.o.Throttled)
 		}
 	}
 }

@@ -46,6 +46,10 @@ type Partition struct {
 	fewWatches [2]watchEntry
 
 	changes atomic.Uint64
+
+	sent           *Quota
+	throttledOut   atomic.Bool
+	throttledInput atomic.Bool
 }
 
 // view is the part of the state that every request checks, as an immutable snapshot.
@@ -59,11 +63,23 @@ type view struct {
 }
 
 func newPartition(id ID, topicID [16]byte, l *log.Log, o *Options) *Partition {
-	p := &Partition{id: id, topicID: topicID, log: l, now: o.Now, logger: o.Logger, propose: o.ProposeISR}
+	p := &Partition{id: id, topicID: topicID, log: l, now: o.Now, logger: o.Logger, propose: o.ProposeISR, sent: o.Sent}
 	p.state = state{self: o.BrokerID, alive: o.Alive, maxLag: o.ReplicaLagTimeMax, minISR: 1, Assignment: Assignment{Leader: -1, LeaderEpoch: -1, PartitionEpoch: -1}}
 	p.publish(nil, false)
 	return p
 }
+
+// throttle notes whether the replica counts for the quotas.
+func (p *Partition) throttle(throttled func(ID) (leader, follower bool)) {
+	if throttled != nil {
+		out, in := throttled(p.id)
+		p.throttledOut.Store(out)
+		p.throttledInput.Store(in)
+	}
+}
+
+// Throttled says whether what this replica fetches as a follower counts for the quota (follower.replication.throttled.replicas).
+func (p *Partition) Throttled() bool { return p.throttledInput.Load() }
 
 // ID is the partition's name.
 func (p *Partition) ID() ID { return p.id }

@@ -114,12 +114,33 @@ func (p *Partition) Read(r Read) (ReadResult, error) {
 	if err != nil {
 		return res, p.failed(err)
 	}
-	res.View, res.Cut, res.Aborted = got.View, got.Cut, got.Aborted
 	if replica {
 		p.fetched(r)
 		res.HighWatermark = p.log.HighWatermark()
+		if p.withheld(r.ReplicaID, got.View) {
+			got.View.Release()
+			return res, nil
+		}
 	}
+	res.View, res.Cut, res.Aborted = got.View, got.Cut, got.Aborted
 	return res, nil
+}
+
+// withheld says whether a follower has to wait for what was read because of the quota, and lets what it gets count. Who is in sync isn't
+// throttled: others wait for it.
+func (p *Partition) withheld(replica int32, v storage.View) bool {
+	if v == nil || p.sent == nil || !p.throttledOut.Load() {
+		return false
+	}
+	p.mu.Lock()
+	inSync := slices.Contains(p.state.ISR, replica)
+	p.mu.Unlock()
+	now := p.now()
+	if !inSync && !p.sent.Owes(now).IsZero() {
+		return true
+	}
+	p.sent.Took(now, v.Len())
+	return false
 }
 
 // offsets are the three that each answer carries. The high watermark is read first: the others may only be newer.

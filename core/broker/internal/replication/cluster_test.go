@@ -48,6 +48,9 @@ type cluster struct {
 	cut     map[int32]bool // nobody reaches these, and they reach nobody
 	parts   map[int32]*word
 	kept    map[string]checkpoint
+	sent    *partition.Quota // of all brokers, and which partitions count for them
+	fetched *partition.Quota
+	slow    func(partition.ID) (leader, follower bool)
 	refused int // AlterPartition requests to refuse
 }
 
@@ -100,12 +103,12 @@ func (c *cluster) start(ids ...int32) {
 		}
 		n.parts = partition.NewManager(partition.Options{
 			BrokerID: id, BrokerEpoch: func() int64 { return 10 }, Logs: n, MinISR: func(string) int { return c.minISR },
-			ReplicaLagTimeMax: c.lag,
-			ProposeISR:        func(id partition.ID, p partition.ISRProposal) { n.isr.Propose(id, p) },
-			OnLeader:          func(id partition.ID, _ int32) { n.fetch.Unfollow(id) },
-			OnFollower:        func(id partition.ID, _ int32) { n.fetch.Follow(id) },
-			OnRemoved:         func(id partition.ID) { n.fetch.Unfollow(id) },
-			Now:               time.Now, Logger: logger,
+			ReplicaLagTimeMax: c.lag, Throttled: c.slow, Sent: c.sent,
+			ProposeISR: func(id partition.ID, p partition.ISRProposal) { n.isr.Propose(id, p) },
+			OnLeader:   func(id partition.ID, _ int32) { n.fetch.Unfollow(id) },
+			OnFollower: func(id partition.ID, _ int32) { n.fetch.Follow(id) },
+			OnRemoved:  func(id partition.ID) { n.fetch.Unfollow(id) },
+			Now:        time.Now, Logger: logger,
 		})
 		n.isr = replication.NewISR(replication.ISROptions{BrokerID: id, BrokerEpoch: func() int64 { return 10 }, Partitions: n.parts,
 			Do: func(_ context.Context, req kmsg.Request) (kmsg.Response, error) {
@@ -114,7 +117,7 @@ func (c *cluster) start(ids ...int32) {
 		n.fetch = replication.New(replication.Options{
 			BrokerID: id, BrokerEpoch: func() int64 { return 10 }, Partitions: n.parts, Dial: n.dial, Versions: c.ibp,
 			Fetchers: 1, MaxWait: 100 * time.Millisecond, MinBytes: 1, MaxBytes: 10 << 20, PartitionMaxBytes: 1 << 20,
-			Backoff: 200 * time.Millisecond, Timeout: 30 * time.Second, Now: time.Now, Logger: logger,
+			Quota: c.fetched, Backoff: 200 * time.Millisecond, Timeout: 30 * time.Second, Now: time.Now, Logger: logger,
 		})
 		var err error
 		n.server, err = wire.New(wire.Options{Handler: api.Handlers(api.Deps{Partitions: n.parts, Logger: logger}),

@@ -43,7 +43,8 @@ type fetcher struct {
 
 func newFetcher(m *Manager, id fetcherID) *fetcher {
 	f := &fetcher{m: m, id: id, wake: make(chan struct{}, 1), news: map[partition.ID]*partition.Partition{},
-		machine: newMachine(m.o.Backoff), log: m.o.Logger.With("leader", id.leader, "fetcher", id.number)}
+		log: m.o.Logger.With("leader", id.leader, "fetcher", id.number)}
+	f.machine = newMachine(m.o.Backoff, f.owes)
 	f.request = fetchRequest{replica: m.o.BrokerID,
 		minBytes: int32(m.o.MinBytes), maxBytes: int32(m.o.MaxBytes), perPart: int32(m.o.PartitionMaxBytes)}
 	f.call = wire.Call{Key: fetchKey, Flexible: true, Timeout: m.o.Timeout, Request: f.appendRequest, Response: f.readResponse}
@@ -111,7 +112,7 @@ func (f *fetcher) take(id partition.ID, p *partition.Partition) {
 	if err != nil || leader != f.id.leader {
 		return // it has changed again, and so there are more news to come
 	}
-	f.machine.add(p, id, p.TopicID(), at, p.Log().HighWatermark())
+	f.machine.add(p, id, p.TopicID(), at, p.Log().HighWatermark(), f.m.o.Now())
 }
 
 // wait waits until a time, or for news when that is zero; news end it in any case.
@@ -296,6 +297,18 @@ func (f *fetcher) result(one *follower, r *fetchResult) {
 	}
 	at, err := one.p.AppendAsFollower(one.at, partition.Fetched{Batches: r.records, HighWatermark: r.hw, LogStart: r.logStart})
 	f.did(one, takeRecords, at, err)
+	if q := f.m.o.Quota; q != nil && one.p.Throttled() {
+		q.Took(now, int64(len(r.records)))
+		f.machine.hold(one, now)
+	}
+}
+
+// owes says until when a partition has to wait for the quota: only those that lag do.
+func (f *fetcher) owes(one *follower, now time.Time) time.Time {
+	if q := f.m.o.Quota; q != nil && one.p.Throttled() && one.lags() {
+		return q.Owes(now)
+	}
+	return time.Time{}
 }
 
 // carryOut does what the machine wants done with a log.

@@ -42,6 +42,8 @@ type follower struct {
 // nothing and looks at no clock. It belongs to the fetcher's goroutine.
 type machine struct {
 	backoff time.Duration // the longest pause after an error: replica.fetch.backoff.ms
+	// quota says until when a partition that lags has to wait for a quota; the zero time when it hasn't.
+	quota func(f *follower, now time.Time) time.Time
 
 	parts   map[partition.ID]*follower
 	work    []*follower // those in another phase than fetching and idle
@@ -53,13 +55,13 @@ type machine struct {
 // leader that hears of its leadership a moment later than its followers.
 const firstPause = 10 * time.Millisecond
 
-func newMachine(backoff time.Duration) *machine {
-	return &machine{backoff: backoff, parts: map[partition.ID]*follower{}, session: newSession()}
+func newMachine(backoff time.Duration, quota func(*follower, time.Time) time.Time) *machine {
+	return &machine{backoff: backoff, quota: quota, parts: map[partition.ID]*follower{}, session: newSession()}
 }
 
 // add begins to fetch a partition, whose log stands at a position and has that high watermark; or begins anew, under another leader
 // epoch.
-func (m *machine) add(p *partition.Partition, id partition.ID, topicID [16]byte, at partition.Position, hw int64) *follower {
+func (m *machine) add(p *partition.Partition, id partition.ID, topicID [16]byte, at partition.Position, hw int64, now time.Time) *follower {
 	m.remove(id)
 	f := &follower{id: id, topicID: topicID, p: p, hw: -1}
 	m.parts[id] = f
@@ -68,6 +70,7 @@ func (m *machine) add(p *partition.Partition, id partition.ID, topicID [16]byte,
 		// Nothing tells what of this is the leader's, save that what was committed is.
 		m.enter(f, cutting)
 	}
+	m.hold(f, now)
 	return f
 }
 
@@ -125,6 +128,11 @@ type todo struct {
 func (m *machine) next(now time.Time) todo {
 	var until time.Time
 	m.delayed = slices.DeleteFunc(m.delayed, func(f *follower) bool {
+		if !f.until.After(now) && f.phase == fetching {
+			if owed := m.quota(f, now); !owed.IsZero() {
+				f.until = owed
+			}
+		}
 		if f.until.After(now) {
 			if until.IsZero() || f.until.Before(until) {
 				until = f.until
@@ -166,6 +174,20 @@ func (m *machine) pause(f *follower, now time.Time) {
 	f.until = now.Add(pauseAfter(f.tries, m.backoff))
 	f.tries++
 }
+
+// hold lets a partition wait if the quota asks for that.
+func (m *machine) hold(f *follower, now time.Time) {
+	until := m.quota(f, now)
+	if f.phase != fetching || !f.until.IsZero() || until.IsZero() {
+		return
+	}
+	m.session.drop(f)
+	m.delayed = append(m.delayed, f)
+	f.until = until
+}
+
+// lags says whether a partition is behind its leader, as far as that is known.
+func (f *follower) lags() bool { return f.hw < 0 || f.at.Offset < f.hw }
 
 func pauseAfter(tries int, most time.Duration) time.Duration {
 	return min(most, firstPause<<min(tries, 20))

@@ -22,9 +22,11 @@ func at(offset int64, last int32) partition.Position {
 }
 
 func start(offset int64, last int32, hw int64) (*machine, *follower) {
-	m := newMachine(time.Second)
-	return m, m.add(nil, one, [16]byte{1}, at(offset, last), hw)
+	m := newMachine(time.Second, unlimited)
+	return m, m.add(nil, one, [16]byte{1}, at(offset, last), hw, then)
 }
+
+func unlimited(*follower, time.Time) time.Time { return time.Time{} }
 
 func noEpochs(int32) (int32, int64) { return -1, -1 }
 
@@ -171,7 +173,7 @@ func TestErrorsOfTheLog(t *testing.T) {
 		require.Equal(t, idle, f.phase)
 		require.Equal(t, todo{}, m.next(then.Add(time.Hour)), "%v ends it until the controller speaks", err)
 	}
-	m.add(nil, one, [16]byte{1}, at(10, 4), 7)
+	m.add(nil, one, [16]byte{1}, at(10, 4), 7, then)
 	require.True(t, m.next(then).fetch)
 	require.Zero(t, m.answered(f, &fetchResult{hw: 20}, noEpochs, then), "an answer for what was fetched before")
 }
@@ -266,8 +268,8 @@ func TestDivergenceIsCut(t *testing.T) {
 		leader.write(epoch, 0) // the leader begins its epoch
 
 		hw := int64(rapid.IntRange(0, int(common)).Draw(t, "hw"))
-		m := newMachine(time.Second)
-		f := m.add(nil, one, [16]byte{1}, partition.Position{LeaderEpoch: epoch, Offset: own.end, LastEpoch: own.last()}, hw)
+		m := newMachine(time.Second, unlimited)
+		f := m.add(nil, one, [16]byte{1}, partition.Position{LeaderEpoch: epoch, Offset: own.end, LastEpoch: own.last()}, hw, then)
 		if f.phase == fetching && rapid.Bool().Draw(t, "compare first") {
 			m.enter(f, comparing)
 		}
@@ -323,4 +325,35 @@ func TestDivergenceIsCut(t *testing.T) {
 			require.Equal(t, leader.at(o), own.at(o), "offset %d", o)
 		}
 	})
+}
+
+func TestQuotasHoldWhoLags(t *testing.T) {
+	paid := then.Add(3 * time.Second)
+	m := newMachine(time.Second, func(f *follower, now time.Time) time.Time {
+		if f.lags() && now.Before(paid) {
+			return min2(now.Add(time.Second), paid)
+		}
+		return time.Time{}
+	})
+	f := m.add(nil, one, [16]byte{1}, at(10, 4), 7, then)
+	require.Equal(t, todo{until: then.Add(time.Second)}, m.next(then), "a new one, of which nothing is known")
+	require.Equal(t, todo{until: then.Add(2 * time.Second)}, m.next(then.Add(time.Second)))
+	require.True(t, m.next(paid).fetch)
+	paid = then.Add(9 * time.Second)
+	m.answered(f, &fetchResult{hw: 20}, noEpochs, then.Add(4*time.Second))
+	m.hold(f, then.Add(4*time.Second))
+	require.False(t, m.next(then.Add(4*time.Second)).fetch)
+	require.False(t, m.next(then.Add(8*time.Second)).fetch)
+	require.True(t, m.next(then.Add(9*time.Second)).fetch)
+	paid = then.Add(99 * time.Second)
+	m.answered(f, &fetchResult{hw: 10}, noEpochs, then.Add(10*time.Second))
+	m.hold(f, then.Add(10*time.Second))
+	require.True(t, m.next(then.Add(10*time.Second)).fetch, "who is caught up isn't held")
+}
+
+func min2(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

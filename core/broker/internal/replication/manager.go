@@ -36,6 +36,9 @@ type Options struct {
 	Backoff           time.Duration // replica.fetch.backoff.ms: the longest pause after an error
 	Timeout           time.Duration // replica.socket.timeout.ms
 
+	// Quota is that of what throttled partitions fetch while they lag; nil is no limit.
+	Quota *partition.Quota
+
 	Now    func() time.Time
 	Logger *slog.Logger
 }

@@ -2,6 +2,7 @@ package replication_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -195,6 +196,41 @@ func TestFetchersChangeWhileTheyFetch(t *testing.T) {
 	}
 	for n := range int32(parts) {
 		c.same(n, 1, 2)
+	}
+}
+
+// A quota of nothing lets nothing through to followers that catch up, on either side, and none of the others wait for that (KIP-73).
+func TestThrottledFollowers(t *testing.T) {
+	slow := partition.ID{Topic: "t", Partition: 1}
+	for name, change := range map[string]func(*cluster){
+		"leader":   func(c *cluster) { c.slow = func(id partition.ID) (bool, bool) { return id == slow, false } },
+		"follower": func(c *cluster) { c.slow = func(id partition.ID) (bool, bool) { return false, id == slow } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, change, func(c *cluster) { c.sent, c.fetched = partition.NewQuota(), partition.NewQuota() })
+			c.start(1)
+			c.assign(0, 1, 2)
+			c.assign(1, 1, 2)
+			for n := range int32(2) {
+				c.elect(n, 1, 1)
+				for i := range 300 { // more than one fetch of the follower
+					c.produce(1, n, fmt.Sprint(i), strings.Repeat("x", 10_000))
+				}
+			}
+			c.sent.SetRate(0)
+			c.fetched.SetRate(0)
+			c.start(2)
+			c.tell(0, 2)
+			c.tell(1, 2)
+			c.same(0, 1, 2)
+			c.produce(1, 0, "and on")
+			c.same(0, 1, 2)
+			require.Zero(t, c.replica(2, 1).Log().EndOffset())
+
+			c.sent.SetRate(1 << 40)
+			c.fetched.SetRate(1 << 40)
+			c.same(1, 1, 2)
+		})
 	}
 }
 
