@@ -22,6 +22,7 @@ type network struct {
 	base      time.Time
 	heard     atomic.Int64 // when a server was heard last, in nanoseconds since base
 	timeout   atomic.Int64 // the session's, as the server set it; 0 before
+	session   atomic.Int64 // its id, as the server said it last; kept when it has expired
 	ctx       context.Context
 	cancel    context.CancelFunc
 	late      func() // told when a server is heard after more silence than the session lasts; set before anything is dialled
@@ -140,7 +141,7 @@ type watched struct {
 	net.Conn
 	n     *network
 	until time.Time // for the first answer
-	first [12]byte  // of what was read: length, protocol version, timeout
+	first [20]byte  // of what was read: length, protocol version, timeout, session
 	got   int
 }
 
@@ -151,7 +152,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	}
 	if w.got < len(w.first) {
 		w.got += copy(w.first[w.got:], p[:k])
-		if w.got == len(w.first) {
+		if id := int64(binary.BigEndian.Uint64(w.first[12:])); w.got == len(w.first) && id != 0 { // 0: it has expired
+			w.n.session.Store(id)
 			w.n.timeout.Store(int64(binary.BigEndian.Uint32(w.first[8:])) * int64(time.Millisecond))
 		}
 	}

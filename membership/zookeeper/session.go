@@ -97,8 +97,8 @@ func (l debugLogger) Printf(format string, args ...any) {
 	l.log.Debug("zookeeper client", "says", fmt.Sprintf(format, args...))
 }
 
-// id is the session's id.
-func (s *session) id() int64 { return s.conn.SessionID() }
+// id is the session's id, also when it is over: the library forgets it.
+func (s *session) id() int64 { return s.net.session.Load() }
 
 // timeout is the session's, as the server set it.
 func (s *session) timeout() time.Duration { return time.Duration(s.net.timeout.Load()) }
