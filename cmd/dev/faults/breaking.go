@@ -272,22 +272,18 @@ func tear(dir string, luck float64) error {
 	return os.Truncate(last, max(0, at-record.HeaderSize/2))
 }
 
-// full starts a broker with a limit on the size of its files, which its logs soon reach. Its directory fails, others lead, and when
-// there is room again it is back.
+// full lets a leader's files grow no more. Its log directory fails, the others lead and go on, and when it is started with room it is
+// back.
 func full(ctx context.Context, f *Field) error {
 	b, err := f.leader(ctx)
 	if err != nil {
 		return err
 	}
-	f.Say("%s has no room", b.name())
-	if err := b.Stop(); err != nil {
+	f.Say("%s has no room any more", b.name())
+	if err := limitFiles(b.pid(), 100_000); err != nil {
 		return err
 	}
-	b.shell = "ulimit -f 4096; " // 2 MiB
-	if err := b.Start(ctx); err != nil {
-		return err
-	}
-	err = f.await(ctx, 2*time.Minute, b.name()+" leads nothing and is in no set of replicas in sync", func(m kadm.Metadata) bool {
+	err = f.await(ctx, patience, b.name()+" leads nothing and is in no set of replicas in sync", func(m kadm.Metadata) bool {
 		for _, p := range m.Topics[f.topic()].Partitions {
 			if p.Leader == int32(b.ID) || slices.Contains(p.ISR, int32(b.ID)) {
 				return false
@@ -298,8 +294,9 @@ func full(ctx context.Context, f *Field) error {
 	if err = errors.Join(err, f.goesOn(ctx, patience)); err != nil {
 		return err
 	}
+	f.Say("it leads nothing any more, and is started with room")
 	b.Kill()
-	return errors.Join(b.Start(ctx), f.whole(ctx))
+	return b.Start(ctx)
 }
 
 // anything breaks something.

@@ -32,7 +32,6 @@ type Broker struct {
 
 	peer   *peers.Peer // nil when it doesn't run
 	paused bool
-	shell  string // put before its command when it is started next
 }
 
 // name is what the network calls the broker.
@@ -105,8 +104,7 @@ func (b *Broker) Start(ctx context.Context) error {
 		return err
 	}
 	// All that it prints is kept, over all its lives: the last lines alone seldom say what went wrong.
-	cmd := exec.Command("sh", "-c", b.shell+`echo $$ >"$3"; exec "$0" serve -c "$1" >>"$2" 2>&1`, b.bin, conf, b.log(), b.pidFile())
-	b.shell = ""
+	cmd := exec.Command("sh", "-c", `echo $$ >"$3"; exec "$0" serve -c "$1" >>"$2" 2>&1`, b.bin, conf, b.log(), b.pidFile())
 	cmd.Dir = b.dir
 	p, err := peers.Start(ctx, cmd, b.clients, b.Data())
 	if err != nil {

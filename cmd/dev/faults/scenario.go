@@ -91,7 +91,9 @@ func Scenarios() []Scenario {
 		{Name: "torn", About: "a broker is killed, and the ends of its files are gone when it comes back", Short: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 5), func() error { return torn(ctx, f) })
 		}},
-		{Name: "full", About: "a broker's disk is full: its logs fail, and others lead on", Load: func(o *verify.Options) { o.RecordSize = 1000 }, Break: full},
+		{Name: "full", About: "a broker's disk is full: its logs fail, and others lead on", Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 3), func() error { return full(ctx, f) })
+		}},
 		{Name: "group", About: "the coordinators of a consumer group are killed while it reads and commits", Short: true, Break: coordinatorKilled},
 		{Name: "diverged", About: "a leader that took what its follower hasn't got dies, and comes back as the follower of that one", Short: true, Break: diverged},
 		{Name: "twin", About: "a second broker with the id of a living one is refused", Short: true, Break: twin},
