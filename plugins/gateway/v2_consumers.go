@@ -113,7 +113,7 @@ func showCreateConsumer(s *huma.Schema) {
 	oneOfWords(p["format"], "binary", "json")
 	oneOfWords(p["auto.offset.reset"], "earliest", "latest", "none")
 	orText(p["auto.commit.enable"], &huma.Schema{Type: huma.TypeBoolean}, anyCase("true", "false"))
-	orText(p["fetch.min.bytes"], between(-1, mostMinBytes), `^-?[0-9]{1,7}$`)
+	orText(p["fetch.min.bytes"], between(-1, mostMinBytes), `^(-1|[0-9]{1,7})$`)
 	orText(p["consumer.request.timeout.ms"], between(0, math.MaxInt32), `^[0-9]{1,9}$`)
 }
 

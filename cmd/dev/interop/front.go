@@ -101,8 +101,10 @@ func (r Runner) schemathesis(ctx context.Context) ([]probe.Result, error) {
 	}
 	defer cleanup()
 	const examples = "10"
-	config := installer{env: r.Env}.dir("python", "schemathesis.toml")
-	err = r.Env.Run(ctx, task.Command{Dir: dir, Env: []string{"CLUSTER=" + cluster}, Args: []string{
+	own := installer{env: r.Env}.dir("python")
+	config := filepath.Join(own, "schemathesis.toml")
+	env := []string{"CLUSTER=" + cluster, "PYTHONPATH=" + own, "PYTHONDONTWRITEBYTECODE=1", "SCHEMATHESIS_HOOKS=schemathesis_hooks"}
+	err = r.Env.Run(ctx, task.Command{Dir: dir, Env: env, Args: []string{
 		filepath.Join(filepath.Dir(python), "schemathesis"), "--config-file", config, "run", url + "/openapi.json", "--max-examples", examples, "--no-color", "--warnings", "off",
 	}})
 	result := probe.Result{Client: schemathesisName, Check: "every operation answers as the document says", OK: err == nil}
