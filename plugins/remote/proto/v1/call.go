@@ -1,8 +1,9 @@
 package pluginv1
 
 import (
-	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/barnabas-mq/barnabas/core/partitioner"
 )
 
 // PartitionCall is a PartitionRequest on its way out. [NewCodec] writes it straight from a batch into the message's bytes:
