@@ -109,11 +109,15 @@ func TestShippedConfigurationsServe(t *testing.T) {
 	}
 }
 
+// needsZooKeeper says whether a snippet is a broker's of a cluster.
+func needsZooKeeper(s snippet) bool { return strings.Contains(s.text, "zookeeper:\n") }
+
 // TestSnippetsServe starts every configuration that the documentation shows, but for those with an executable that the reader
-// has still to build: these are composed only, and started by the tests of what they are about.
+// has still to build: these are composed only, and started by the tests of what they are about. Those that need a ZooKeeper are
+// started by TestZooKeeperConfigurationsServe.
 func TestSnippetsServe(t *testing.T) {
 	for _, s := range snippets(t) {
-		if strings.Contains(s.text, "command:") {
+		if strings.Contains(s.text, "command:") || needsZooKeeper(s) {
 			continue
 		}
 		t.Run(s.file, func(t *testing.T) {

@@ -78,4 +78,13 @@ func TestZooKeeperConfigurationsServe(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "1", string(text))
 	})
+	for i, s := range snippets(t) {
+		if needsZooKeeper(s) {
+			t.Run(s.file, func(t *testing.T) {
+				from := elsewhere(t, write(t, s.text))
+				from.sets = append(from.sets, election(fmt.Sprintf("/snippet%d", i)))
+				roundTrip(t, start(t, from), "t", s.file)
+			})
+		}
+	}
 }
