@@ -139,7 +139,7 @@ func coordinatorKilled(ctx context.Context, f *Field) error {
 		return err
 	}
 	err = g.goesOn(ctx, patience)
-	for i := 0; i < f.times(2, 5) && err == nil; i++ {
+	for i := 0; i < f.times(1, 5) && err == nil; i++ {
 		err = g.loseCoordinator(ctx, f)
 	}
 	return errors.Join(err, g.end())

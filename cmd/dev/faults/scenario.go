@@ -27,10 +27,10 @@ type Scenario struct {
 func Scenarios() []Scenario {
 	return []Scenario{
 		{Name: "leader", About: "leaders are killed (kill -9)", Short: true, Break: func(ctx context.Context, f *Field) error {
-			return again(ctx, f, f.times(2, 5), func() error { return killed(ctx, f, f.leader) })
+			return again(ctx, f, f.times(1, 5), func() error { return killed(ctx, f, f.leader) })
 		}},
 		{Name: "controller", About: "controllers are killed (kill -9)", Short: true, Break: func(ctx context.Context, f *Field) error {
-			return again(ctx, f, f.times(2, 5), func() error { return killed(ctx, f, f.Controller) })
+			return again(ctx, f, f.times(1, 5), func() error { return killed(ctx, f, f.Controller) })
 		}},
 		{Name: "both", About: "a leader and the controller are killed at the same time", Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 5), func() error { return killedBoth(ctx, f) })
@@ -41,7 +41,7 @@ func Scenarios() []Scenario {
 				return again(ctx, f, f.times(1, 4), func() error { return errors.Join(killed(ctx, f, f.leader), killed(ctx, f, f.Controller)) })
 			}},
 		{Name: "quick", About: "a broker is killed and is back before its session has ended", Short: true, Break: func(ctx context.Context, f *Field) error {
-			return again(ctx, f, f.times(2, 6), func() error {
+			return again(ctx, f, f.times(1, 6), func() error {
 				b := f.anyOf(f.Brokers)
 				f.Say("%s is killed, and back at once", b.name())
 				b.Kill()
