@@ -84,7 +84,7 @@ func (b *Broker) yaml() string {
 	if b.storage != "" {
 		fmt.Fprintf(&y, "storage: %s\n", b.storage)
 	}
-	fmt.Fprintf(&y, "election:\n  zookeeper:\n    connect: %q\n    session_timeout: %s\n", b.zookeeper, sessionTimeout)
+	fmt.Fprintf(&y, "election:\n  zookeeper:\n    connect: %q\n    session_timeout: %s\n    connection_timeout: 30s\n", b.zookeeper, sessionTimeout)
 	return y.String()
 }
 
