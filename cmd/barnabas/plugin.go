@@ -34,6 +34,7 @@ func newPluginCheck(a *app) *cobra.Command {
 is used, sends nonsense, and measures what a call costs. Prints a report with a grade: A, B when calls cost more than they
 should, F when a check failed. The exit code is 1 then.`,
 		Example: `  barnabas plugin check ./geo
+  barnabas plugin check --only 'clause 1.2' ./geo
   barnabas plugin check --config geo.yaml --env PATH python3 geo.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

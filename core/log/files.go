@@ -61,6 +61,11 @@ func noSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
+// noDescriptors tells the errors that say that this process, or the system, has as many files open as it may.
+func noDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
 // readFile fills b from the file at path, from off on. A file that ends before is damaged.
 func readFile(path string, b []byte, off int64) error {
 	f, err := os.Open(path)

@@ -389,7 +389,9 @@ func (m *Manager) GetOrCreate(ctx context.Context, tp TopicPartition) (*Log, err
 		return nil, err
 	}
 	if err != nil {
-		best.failed(err)
+		if !noDescriptors(err) { // that says nothing of the directory, and whoever asks for too many logs must not end the others
+			best.failed(err)
+		}
 		return nil, fmt.Errorf("%w: %w", ErrOffline, err)
 	}
 	m.in[l] = best

@@ -8,10 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/barnabas-mq/barnabas/core/storage"
 )
 
 // manager opens a manager over directories; change may alter its options.
@@ -214,6 +218,37 @@ func TestDirFailure(t *testing.T) {
 			require.FileExists(t, filepath.Join(d.Path(), cleanFile))
 		}
 	}
+}
+
+// crowdedStorage has no file descriptor left for another segment while crowded is set.
+type crowdedStorage struct {
+	plainStorage
+	crowded atomic.Bool
+}
+
+func (s *crowdedStorage) Create(path string, o storage.Options) (storage.Segment, error) {
+	if s.crowded.Load() {
+		return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
+	}
+	return s.plainStorage.Create(path, o)
+}
+
+// One log too many doesn't take the others' directory offline.
+func TestNoDescriptorForANewLog(t *testing.T) {
+	st := &crowdedStorage{}
+	m := manager(t, func(o *ManagerOptions) {
+		o.Storage = st
+		o.DirFailed = func(*Dir, error) { t.Error("a directory failed") }
+	}, t.TempDir())
+	l := create(t, m, "t", 0)
+	st.crowded.Store(true)
+	_, err := m.GetOrCreate(t.Context(), TopicPartition{"t", 1})
+	require.ErrorIs(t, err, ErrOffline)
+	require.ErrorIs(t, err, syscall.EMFILE)
+	fill(t, l, 2, 1, 10)
+	st.crowded.Store(false)
+	fill(t, create(t, m, "t", 1), 2, 1, 10)
+	require.NoError(t, m.Close(t.Context(), 1))
 }
 
 // Checkpoints are written when something changed, and not before their time.
