@@ -8,8 +8,9 @@
 // controller that takes over in the middle of anything does what a controller does when it starts: it reads, marks
 // everything, and goes on.
 //
-// [Controller] is the loop around it: it campaigns, runs one event at a time until nothing is left to do, executes effects in
-// order, and stops mid-step when its term is over. What was written stays written; nothing is half done.
+// [Session] carries the effects of one term out, in order, one event at a time until nothing is left to do, and stops mid-step when
+// the term is over. What was written stays written; nothing is half done. [Controller] is the loop around it: it campaigns, and
+// brings events from watches, clients and brokers.
 //
 // States (Kafka's names): a partition is NonExistent without an assignment, New without a state, Online with a leader,
 // Offline without one. A replica is New or Online on a living broker, Offline on a dead one; its deletion is started when

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/core/election"
 )
 
 // TestAlterPartition has one case for each of Kafka's checks, in their order (KafkaController.processAlterPartition).
@@ -201,4 +203,35 @@ func TestBounce(t *testing.T) {
 	require.Equal(t, []int32{1}, s.state("both", 0).ISR, "it has to catch up first")
 	require.Equal(t, int32(0), s.state("alone", 0).Leader, "nobody else has it")
 	require.Equal(t, int32(2), s.state("alone", 0).LeaderEpoch)
+}
+
+// TestGrowth goes on where the topic's first partition begins, as Kafka does, or where it would if that broker were there.
+func TestGrowth(t *testing.T) {
+	for name, tc := range map[string]struct {
+		dead []int32
+		want [][]int32
+	}{
+		"all there":           {nil, [][]int32{{2, 1}, {0, 2}}},
+		"the first isn't now": {[]int32{1}, [][]int32{{0, 2}, {2, 0}}},
+	} {
+		s := newSim(t)
+		for id := range int32(3) {
+			r, err := s.member.Membership().Register(t.Context(), election.Broker{ID: id, Endpoints: []election.Endpoint{
+				{Listener: "INTERNAL", Protocol: "PLAINTEXT", Host: "host", Port: 1000 + id}}})
+			require.NoError(t, err)
+			s.brokers[id] = newFakeBroker(s, id, r)
+		}
+		s.tellBrokers()
+		s.create("a", []int32{1, 2})
+		for _, id := range tc.dead {
+			s.down(id)
+		}
+		grow := &CreatePartitions{Topics: []MorePartitions{{Topic: "a", Count: 3}}}
+		s.run(grow)
+		require.NoError(t, grow.Results[0])
+		for i, want := range tc.want {
+			require.Equal(t, want, s.topics()["a"].Partitions[i+1].Replicas, "%s, partition %d", name, i+1)
+		}
+		s.check()
+	}
 }
