@@ -389,7 +389,11 @@ func (m *Manager) GetOrCreate(ctx context.Context, tp TopicPartition) (*Log, err
 		return nil, err
 	}
 	if err != nil {
-		if !noDescriptors(err) { // that says nothing of the directory, and whoever asks for too many logs must not end the others
+		if noDescriptors(err) {
+			// That says nothing of the directory, and whoever asks for too many logs must not end the others. The new log's
+			// folder goes if nothing is in it yet.
+			_ = os.Remove(filepath.Join(best.path, tp.String()))
+		} else {
 			best.failed(err)
 		}
 		return nil, fmt.Errorf("%w: %w", ErrOffline, err)

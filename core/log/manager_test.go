@@ -245,6 +245,7 @@ func TestNoDescriptorForANewLog(t *testing.T) {
 	_, err := m.GetOrCreate(t.Context(), TopicPartition{"t", 1})
 	require.ErrorIs(t, err, ErrOffline)
 	require.ErrorIs(t, err, syscall.EMFILE)
+	require.NoDirExists(t, filepath.Join(m.DirOf(l).Path(), "t-1"))
 	fill(t, l, 2, 1, 10)
 	st.crowded.Store(false)
 	fill(t, create(t, m, "t", 1), 2, 1, 10)
