@@ -133,13 +133,13 @@ final class ClusterChecks {
         has(reassign("--list"), "No partition reassignments found");
     }
 
+    /** A move that adds and removes: the tool of 3.9 doesn't find one that only adds when it shall cancel it. */
     private void cancel() throws Exception {
-        Path plan = plan(0, "2,3,1");
+        Path plan = plan(0, "2,1");
         has(reassign("--execute", "--reassignment-json-file", plan.toString(), "--throttle", "1000"), "Successfully started partition reassignment for " + topic + "-0");
-        String going = reassign("--list");
-        has(going, topic + "-0: replicas: 2,3,1\\. adding: 1\\.");
-        has(describe(), "Partition: 0.*Adding Replicas: 1");
-        has(reassign("--cancel", "--reassignment-json-file", plan.toString()), "Successfully cancelled partition reassignments for: " + topic + "-0");
+        has(reassign("--list"), topic + "-0: replicas: 2,1,3\\. adding: 1\\. removing: 3\\.");
+        until("Partition: 0.*Adding Replicas: 1.*Removing Replicas: 3");
+        has(reassign("--cancel", "--reassignment-json-file", plan.toString()), "Successfully cancelled partition reassignment for: " + topic + "-0");
         until("Partition: 0\\s+Leader: [23]\\s+Replicas: 2,3\\s+Isr: (2,3|3,2)\\s");
         has(reassign("--list"), "No partition reassignments found");
         lacks(describe(), "throttled");
