@@ -4,6 +4,7 @@ package kafka
 const (
 	becauseAcks      = "a commit always waits for all replicas in sync"
 	becauseAuth      = "listeners carry plain connections without authentication"
+	becauseBuffer    = "the receive buffer of connections between brokers is the operating system's"
 	becauseBacklog   = "the length of the accept queue is the operating system's"
 	becauseChunks    = "the log is read in chunks of a fixed size"
 	becauseClass     = "Java classes cannot be loaded"
@@ -16,6 +17,7 @@ const (
 	becauseQueue     = "requests don't queue between threads; each connection has one in hand"
 	becauseQuota     = "quotas are not enforced"
 	becauseSecrets   = "no secrets are kept in ZooKeeper"
+	becauseSpread    = "the replication quota spreads bytes over time instead of sampling them"
 	becauseShare     = "share groups are not offered"
 	becauseTLS       = "listeners carry plain connections without TLS"
 	becauseTelemetry = "clients' metrics are not collected"
