@@ -74,7 +74,11 @@ func TestCluster(t *testing.T) {
 	for p := range int32(6) {
 		require.NoError(t, producer.ProduceSync(t.Context(), &kgo.Record{Topic: "made", Partition: p, Value: []byte("x")}).FirstErr())
 	}
-	_ = consumer
+	for n := 0; n < 6; {
+		fetches := consumer.PollFetches(t.Context())
+		require.NoError(t, fetches.Err())
+		n += fetches.NumRecords()
+	}
 }
 
 // TestControlledShutdown stops brokers in turn: leaderships are handed over first, the controller's among them.
