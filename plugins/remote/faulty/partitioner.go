@@ -58,7 +58,7 @@ func (f *faulty) Start(context.Context) error {
 	}
 	if f.mode == "words" {
 		fmt.Fprintln(os.Stderr, "the disk is gone")
-		os.Exit(1)
+		syscall.Exit(1)
 	}
 	if f.mode == "loud" {
 		f.log.Warn("a warning", "region", "eu")
