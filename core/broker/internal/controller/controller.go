@@ -164,7 +164,8 @@ func refuseAll(letters []letter, err error) {
 // retryPause is how long the loop waits before it tries again what the coordination couldn't do.
 const retryPause = 500 * time.Millisecond
 
-// firstRebalance is how long after it took over a controller sees for the first time whether leadership is balanced, as in Kafka.
+// firstRebalance is how long after it took over a controller sees for the first time whether leadership is balanced, as in Kafka,
+// unless it does so more often than that.
 const firstRebalance = 5 * time.Second
 
 func pause(ctx context.Context) {
@@ -246,7 +247,7 @@ func (c *Controller) serve(ctx context.Context, term election.Term) error {
 		return err
 	}
 	c.activate(true)
-	rebalance := time.NewTimer(firstRebalance)
+	rebalance := time.NewTimer(min(firstRebalance, c.o.Rebalance))
 	defer rebalance.Stop()
 	if c.o.Rebalance <= 0 {
 		rebalance.Stop()

@@ -67,7 +67,7 @@ func newBroker(t *testing.T, mem *electiontest.Memory, id int32) *broker {
 			Unclean: func(string) bool { return false }, CheckConfig: func(map[string]string) error { return nil }, Draw: func(int) int { return 0 },
 			NewID: func() election.TopicID { return election.TopicID{byte(id), byte(ids.Add(1))} }},
 		Election: b.member.Election(), Membership: b.member.Membership(), Metadata: b.member.Metadata(), Requests: b.member.Requests(),
-		Pusher: single{id, b.cache},
+		Pusher: single{id, b.cache}, Rebalance: 20 * time.Millisecond,
 	})
 	require.NoError(t, b.Start(t.Context()))
 	t.Cleanup(func() {
@@ -244,4 +244,39 @@ func TestDoEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, b.Do(ctx, c), context.DeadlineExceeded)
 	close(hold)
 	b.awaits(t, has("a", 1)) // it went on
+}
+
+// TestControllerRebalances gives leadership back to a broker that was away, once it is in sync again.
+func TestControllerRebalances(t *testing.T) {
+	mem := electiontest.NewMemory()
+	b := newBroker(t, mem, 1)
+	within(t, "not elected", b.Ready())
+	other := mem.Member()
+	require.NoError(t, other.Start(t.Context()))
+	defer other.Stop(context.Background())
+	join := func() election.Registration {
+		r, err := other.Membership().Register(t.Context(), election.Broker{ID: 2, Endpoints: []election.Endpoint{
+			{Listener: "PLAINTEXT", Protocol: "PLAINTEXT", Host: "host", Port: 1002}}})
+		require.NoError(t, err)
+		b.awaits(t, func(s *metadata.Snapshot) bool { return len(s.Brokers()) == 2 })
+		return r
+	}
+	r := join()
+	c := &CreateTopics{Topics: []NewTopic{{Name: "a", Partitions: -1, ReplicationFactor: -1, Manual: []ManualPartition{{0, []int32{2, 1}}}}}}
+	require.NoError(t, b.Do(t.Context(), c))
+	require.NoError(t, c.Results[0].Err)
+	require.True(t, has("a", 2)(b.cache.Snapshot()))
+	require.NoError(t, r.Leave(t.Context()))
+	b.awaits(t, has("a", 1))
+	join()
+	known, _ := b.cache.Snapshot().Topic("a")
+	brokers, err := b.member.Membership().Brokers(t.Context())
+	require.NoError(t, err)
+	req := &kmsg.AlterPartitionRequest{Version: 2, BrokerID: 1, BrokerEpoch: brokers[0].Epoch, Topics: []kmsg.AlterPartitionRequestTopic{{TopicID: known.ID,
+		Partitions: []kmsg.AlterPartitionRequestTopicPartition{{LeaderEpoch: known.Partitions[0].LeaderEpoch,
+			PartitionEpoch: known.Partitions[0].PartitionEpoch, NewISR: []int32{1, 2}}}}}}
+	alter := &AlterPartition{Request: req, Response: req.ResponseKind().(*kmsg.AlterPartitionResponse)}
+	require.NoError(t, b.Do(t.Context(), alter))
+	require.Zero(t, alter.Response.Topics[0].Partitions[0].ErrorCode)
+	b.awaits(t, has("a", 2))
 }
