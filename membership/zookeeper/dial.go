@@ -14,13 +14,13 @@ import (
 )
 
 // network is one session's way to the servers. The library dials through it, so that names are resolved each time, a server that
-// accepts connections and says nothing costs a share of the session's timeout only, and it is known when a server was heard last.
+// accepts connections and says nothing costs a share of the session's timeout only, and it is known how long the session surely lasts.
 type network struct {
 	servers   []string
 	tls       *tls.Config // nil for plain connections
 	handshake time.Duration
 	base      time.Time
-	heard     atomic.Int64 // when a server was heard last, in nanoseconds since base
+	heard     atomic.Int64 // when a server has heard this side last, as far as is known, in nanoseconds since base
 	timeout   atomic.Int64 // the session's, as the server set it; 0 before
 	session   atomic.Int64 // its id, as the server said it last; kept when it has expired
 	ctx       context.Context
@@ -131,25 +131,38 @@ func (n *network) failure() error {
 	return n.last
 }
 
-// silence is for how long no server was heard.
+// silence is for how long it isn't known that a server has heard this side.
 func (n *network) silence() time.Duration {
 	return time.Since(n.base) - time.Duration(n.heard.Load())
 }
 
-// watched is a connection that notes when something was heard through it. Reads come from one goroutine.
+// watched is a connection that notes until when a server has surely heard this side: an answer tells that the request was heard no
+// earlier than it was sent. That something comes in tells less, for it may have been on its way for long.
+//
+// Reads come from one goroutine, writes from another, a request with each write. Answers come in the order of requests.
 type watched struct {
 	net.Conn
 	n     *network
 	until time.Time // for the first answer
 	first [20]byte  // of what was read: length, protocol version, timeout, session
 	got   int
+	head  [8]byte // of the packet that is being read: length, number of the request
+	have  int
+	left  int64 // of that packet, behind the head
+
+	mu   sync.Mutex
+	sent []time.Duration // when requests were sent that aren't answered, since the network's base
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	w.sent = append(w.sent, time.Since(w.n.base))
+	w.mu.Unlock()
+	return w.Conn.Write(p)
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	k, err := w.Conn.Read(p)
-	if k == 0 {
-		return k, err
-	}
 	if w.got < len(w.first) {
 		w.got += copy(w.first[w.got:], p[:k])
 		if id := int64(binary.BigEndian.Uint64(w.first[12:])); w.got == len(w.first) && id != 0 { // 0: it has expired
@@ -157,11 +170,43 @@ func (w *watched) Read(p []byte) (int, error) {
 			w.n.timeout.Store(int64(binary.BigEndian.Uint32(w.first[8:])) * int64(time.Millisecond))
 		}
 	}
-	if w.n.silence() > time.Duration(w.n.timeout.Load()) {
-		w.n.late() // this process slept, say: what it hears now was said long ago
+	for b := p[:k]; len(b) > 0; {
+		if w.left > 0 {
+			n := min(w.left, int64(len(b)))
+			w.left, b = w.left-n, b[n:]
+			continue
+		}
+		n := copy(w.head[w.have:], b)
+		w.have, b = w.have+n, b[n:]
+		if w.have == len(w.head) {
+			w.have, w.left = 0, int64(binary.BigEndian.Uint32(w.head[:]))-4
+			if int32(binary.BigEndian.Uint32(w.head[4:])) != notification {
+				w.answered()
+			}
+		}
 	}
-	w.n.heard.Store(int64(time.Since(w.n.base)))
 	return k, err
+}
+
+// notification is the number of what a server sends without having been asked: that a watch was triggered.
+const notification = -1
+
+// answered takes note of an answer.
+func (w *watched) answered() {
+	w.mu.Lock()
+	if len(w.sent) == 0 {
+		w.mu.Unlock()
+		return
+	}
+	at := w.sent[0]
+	w.sent = w.sent[1:]
+	w.mu.Unlock()
+	if at > time.Duration(w.n.heard.Load()) {
+		w.n.heard.Store(int64(at))
+	}
+	if w.n.silence() > w.n.patience() {
+		w.n.late() // this process slept, say, or the answer was long on its way
+	}
 }
 
 // SetReadDeadline doesn't let the library wait for the first answer for as long as it would: ten times the usual.

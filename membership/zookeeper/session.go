@@ -103,6 +103,13 @@ func (s *session) id() int64 { return s.net.session.Load() }
 // timeout is the session's, as the server set it.
 func (s *session) timeout() time.Duration { return time.Duration(s.net.timeout.Load()) }
 
+// patience is how much silence there may be before the session is in doubt. A server expires it no earlier than its timeout after it has
+// heard this side; the rest is for clocks that differ, and for a machine that is slow to notice.
+func (n *network) patience() time.Duration {
+	timeout := time.Duration(n.timeout.Load())
+	return timeout - timeout/10
+}
+
 // event is told by the library, from its own goroutines, of changes of its state and of nodes.
 func (s *session) event(e zk.Event) {
 	if e.Type != zk.EventSession {
@@ -171,15 +178,15 @@ func (s *session) doubt() {
 	before := s.before
 	s.mu.Unlock()
 	if before {
-		s.end(fmt.Errorf("no server was heard for the session's timeout of %s", s.timeout()), true)
+		s.end(fmt.Errorf("no server was heard for nearly the session's timeout of %s", s.timeout()), true)
 	}
 }
 
-// guard ends the session when no server was heard for as long as a server takes to expire it. The server may know better, or may
+// guard ends the session when no server was heard for nearly as long as a server takes to expire it. The server may know better, or may
 // be slower: until somebody says so, it is over.
 func (s *session) guard() {
 	for {
-		left := s.timeout() - s.net.silence()
+		left := s.net.patience() - s.net.silence()
 		if left <= 0 {
 			s.doubt()
 			return
