@@ -103,7 +103,10 @@ func (r *Run) job(partition, broker int32, v history.View) *replica {
 func (r *Run) readJobs(ctx context.Context, jobs []*replica, unread []string) []string {
 	patient, cancel := context.WithTimeout(ctx, r.options.Patience)
 	defer cancel()
-	ends := r.cluster.ends(patient, r.topic)
+	// What was shown to anybody by now lies below the ends that are asked for now, and has to be shown; what comes later, such as the
+	// markers of the last transactions, need not have reached every replica yet.
+	begin := r.book.now()
+	ends := r.allEnds(patient)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	slots := make(chan struct{}, concurrent)
@@ -112,7 +115,7 @@ func (r *Run) readJobs(ctx context.Context, jobs []*replica, unread []string) []
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			job.view.Begin = r.book.now()
+			job.view.Begin = begin
 			err := job.read(patient)
 			mu.Lock()
 			defer mu.Unlock()
@@ -127,4 +130,14 @@ func (r *Run) readJobs(ctx context.Context, jobs []*replica, unread []string) []
 	}
 	all.Wait()
 	return unread
+}
+
+// allEnds asks where partitions end until all answer, or ctx ends.
+func (r *Run) allEnds(ctx context.Context) map[int32]int64 {
+	for {
+		ends := r.cluster.ends(ctx, r.topic)
+		if len(ends) >= len(r.book.pages) || wait(ctx, 100*time.Millisecond) != nil {
+			return ends
+		}
+	}
 }

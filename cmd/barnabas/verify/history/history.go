@@ -72,6 +72,7 @@ type View struct {
 	Committed bool
 	// Final says that it began when nobody wrote any more, and went on until what must be there was there or patience ended.
 	Final bool
+	// Begin is when it began. A final reader goes on until it has come to what was known then to be the partition's end.
 	Begin time.Duration
 	// From and To bound what the cluster says it has shown: offsets in [From, To). To a final reader To is the partition's end.
 	From, To int64
