@@ -25,6 +25,8 @@ import (
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/record"
+	"github.com/barnabas-mq/barnabas/core/storage"
+	storagemmap "github.com/barnabas-mq/barnabas/storage-mmap"
 	storagesendfile "github.com/barnabas-mq/barnabas/storage-sendfile"
 )
 
@@ -38,6 +40,7 @@ type cluster struct {
 	t      testing.TB
 	dir    string
 	config log.Config
+	mapped bool // storage-mmap instead of storage-sendfile
 	minISR int
 	lag    time.Duration
 	ibp    replication.Versions
@@ -157,7 +160,12 @@ func (c *cluster) stop(id int32, clean bool) {
 func (n *node) Open(topic string, number int32, _ bool) (*log.Log, error) {
 	codecs, err := compression.NewSet()
 	require.NoError(n.c.t, err)
-	engine, err := storagesendfile.New(storagesendfile.DefaultOptions())
+	var engine storage.Storage
+	if n.c.mapped {
+		engine, err = storagemmap.New(storagemmap.DefaultOptions())
+	} else {
+		engine, err = storagesendfile.New(storagesendfile.DefaultOptions())
+	}
 	require.NoError(n.c.t, err)
 	require.NoError(n.c.t, engine.Start(context.Background()))
 	name := partition.ID{Topic: topic, Partition: number}.String()

@@ -45,6 +45,7 @@ func playHistory(t *testing.T, seed uint64, unclean bool) {
 	h.cluster = newCluster(t, func(c *cluster) {
 		c.lag = 150 * time.Millisecond
 		c.minISR = 1 + h.r.IntN(2)
+		c.mapped = h.r.IntN(2) == 0
 		c.config.SegmentBytes = 400
 		if h.r.IntN(3) == 0 {
 			c.config.FlushMessages = 1
