@@ -17,6 +17,7 @@ func (d *dev) interopCommand() *cobra.Command {
 	var f brokerFlags
 	var clients []string
 	var brokers int
+	var offsets string
 	c := &cobra.Command{
 		Use:   "interop",
 		Short: "Check a broker with real Kafka clients and Kafka's own tools",
@@ -25,7 +26,7 @@ func (d *dev) interopCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if brokers > 1 {
-				return d.interopCluster(c.Context(), f, clients)
+				return d.interopCluster(c.Context(), f, offsets, clients)
 			}
 			return d.interop(c.Context(), f, clients)
 		},
@@ -33,13 +34,14 @@ func (d *dev) interopCommand() *cobra.Command {
 	f.add(c)
 	c.Flags().StringSliceVar(&clients, "client", nil, "only this client (more than one: comma separated)")
 	c.Flags().IntVar(&brokers, "brokers", 1, "more than one: what clients and tools do to a cluster of three on ZooKeeper; --target kafka39 is Apache Kafka's")
+	c.Flags().StringVar(&offsets, "offsets", "", "of a cluster: Barnabas' offsets store, topic or zookeeper (default: its own)")
 	return c
 }
 
 // interopCluster runs the checks of a cluster.
-func (d *dev) interopCluster(ctx context.Context, f brokerFlags, clients []string) error {
+func (d *dev) interopCluster(ctx context.Context, f brokerFlags, offsets string, clients []string) error {
 	runner := interop.Runner{Env: d.env, Tools: d.tools, Only: clients}
-	return d.withCluster(ctx, target.ClusterOptions{What: f.target, Storage: f.storage, Brokers: 3}, func(ctx context.Context, c *target.Cluster) error {
+	return d.withCluster(ctx, target.ClusterOptions{What: f.target, Storage: f.storage, Brokers: 3, Offsets: offsets}, func(ctx context.Context, c *target.Cluster) error {
 		report, err := runner.RunCluster(ctx, c)
 		if err != nil {
 			return err

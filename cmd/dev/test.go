@@ -72,7 +72,7 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 		{Name: "znodes", About: "a cluster's nodes in ZooKeeper are those that Apache Kafka writes", Run: d.znodes},
 		{Name: "cluster", About: "franz-go's tests, clients and Kafka's tools on a cluster, while its brokers are killed", Run: func(ctx context.Context) error {
 			f := brokerFlags{target: target.Barnabas, storage: f.storage}
-			return errors.Join(d.kgoCluster(ctx, f, 3, ""), d.interopCluster(ctx, f, nil))
+			return errors.Join(d.kgoCluster(ctx, f, 3, ""), d.interopCluster(ctx, f, "", nil))
 		}},
 	}
 }

@@ -26,8 +26,7 @@ type ClusterOptions struct {
 	Storage    string            // of Barnabas; "" is its default
 	Brokers    int               // their ids are 1 to Brokers, in racks r1 to …
 	Properties map[string]string // over those that every broker of a cluster is started with
-	// Sections are further lines of Barnabas' configuration files.
-	Sections string
+	Offsets    string            // Barnabas' offsets store, "topic" or "zookeeper"; "" is its default
 }
 
 // Cluster is several brokers on a ZooKeeper of their own, as processes.
@@ -135,7 +134,14 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir, zookeeper
 			p := of(m)
 			p["broker.id"] = strconv.Itoa(m.ID)
 			delete(p, "zookeeper.session.timeout.ms")
-			sections := fmt.Sprintf("election:\n  zookeeper:\n    connect: %q\n    session_timeout: 6s\n%s", zookeeper, opts.Sections)
+			sections := fmt.Sprintf("election:\n  zookeeper:\n    connect: %q\n    session_timeout: 6s\n", zookeeper)
+			switch opts.Offsets {
+			case "":
+			case "zookeeper":
+				sections += fmt.Sprintf("offsets:\n  zookeeper:\n    connect: %q\n", zookeeper)
+			default:
+				sections += "offsets: " + opts.Offsets + "\n"
+			}
 			return StartBarnabas(ctx, bin, Options{Dir: home(m), Addr: m.Addr, Storage: opts.Storage, Properties: p, Sections: sections})
 		}, nil
 	}
