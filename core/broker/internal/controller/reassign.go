@@ -125,7 +125,9 @@ func (m *Machine) reassigned(t *topic, number int32, a election.Assignment) {
 	if sameAssignment(p.assignment, a) {
 		return
 	}
-	if !m.complete(p) || reassigning(a) { // else its replicas know already
+	// Its replicas know already when a move ends; but Apache Kafka takes those that are left behind out of the in-sync replicas in a
+	// step of their own, under an epoch of its own, and so the epochs are the same.
+	if !m.complete(p) || reassigning(a) || !p.back && len(p.assignment.Removing) > 0 {
 		m.bump[k] = struct{}{}
 	}
 	m.tell(k, news{})
