@@ -31,7 +31,7 @@ func startGroup(ctx context.Context, f *Field, name string, members int) (*group
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.BlockRebalanceOnPoll(), kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond),
 			kgo.RebalanceTimeout(20*time.Second), kgo.DialTimeout(2*time.Second), kgo.RequestTimeoutOverhead(3*time.Second), kgo.MetadataMinAge(100*time.Millisecond))
 		if err != nil {
-			g.end()
+			_ = g.end()
 			return nil, err
 		}
 		g.members = append(g.members, client)
