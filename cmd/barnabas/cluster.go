@@ -126,22 +126,16 @@ func (a *app) health(ctx context.Context, admin *kadm.Client, wait time.Duration
 		}
 		return serious, nil
 	}
-	waiting, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	if wait == 0 {
-		waiting = ctx
-	}
-	serious, err := 1, error(nil)
 	if wait > 0 {
-		err = a.watch(waiting, "findings", look)
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			err = nil // what is still wrong follows
-		}
+		waiting, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		err := a.watch(waiting, "findings", look)
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+			return err
+		} // what is still wrong after that time follows
 	}
+	serious, err := look(ctx)
 	if err != nil {
-		return err
-	}
-	if serious, err = look(ctx); err != nil {
 		return err
 	}
 	a.printFindings(findings, limit)

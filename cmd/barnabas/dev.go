@@ -197,12 +197,12 @@ func (w *clusterWatch) look(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	text := ""
-	if err != nil {
-		text = "no broker answers"
-	} else if w.live {
+	text := "no broker answers"
+	switch {
+	case err != nil:
+	case w.live:
 		text = w.status(s)
-	} else {
+	default:
 		text = line(s)
 	}
 	if text == w.last {

@@ -121,7 +121,7 @@ func anyPort() (port int, err error) {
 
 // broker makes a broker's files. Its port stays the same when it is started again.
 func (o Options) broker(id int, zookeeper string) (*Broker, error) {
-	port := 0
+	var port int
 	if o.Port != 0 {
 		port = o.Port + id - 1
 		if err := free(port); err != nil {

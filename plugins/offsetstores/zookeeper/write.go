@@ -21,6 +21,9 @@ type write struct {
 	done     chan error // takes one
 }
 
+// late says whether the caller doesn't wait any more.
+func (w *write) late() bool { return w.ctx.Err() != nil }
+
 // writesTogether bounds how many batches go into one transaction.
 const writesTogether = 256
 
@@ -150,13 +153,12 @@ func isTree(err error) bool {
 const fenceSize = 300
 
 // compile makes a transaction of the first batches, as many as fit; the first alone may be too large.
-func (s *Store) compile(sh *shard, batch []*write) (t *transaction, n int, err error) {
+func (s *Store) compile(sh *shard, batch []*write) (*transaction, int, error) {
 	limit := int(s.options.MaxBatch) - fenceSize - len(s.chroot)
-	t = sh.begin(s.chroot)
-	for ; n < len(batch); n++ {
-		w := batch[n]
-		if w.epoch != sh.epoch || n > 0 && w.ctx.Err() != nil {
-			break
+	t := sh.begin(s.chroot)
+	for n, w := range batch {
+		if w.epoch != sh.epoch || n > 0 && w.late() {
+			return t, n, nil
 		}
 		sh.numbers++
 		if err := t.apply(w, sh.numbers); err != nil {
@@ -170,7 +172,7 @@ func (s *Store) compile(sh *shard, batch []*write) (t *transaction, n int, err e
 		}
 		return s.compile(sh, batch[:n]) // once: these fit
 	}
-	return t, n, nil
+	return t, len(batch), nil
 }
 
 // commit carries a transaction out, as the next of the owner's. Errors leave nothing done, but for those of ctx and of the
