@@ -120,8 +120,8 @@ func pickConcurrent(list string) []string {
 		if len(words) == 0 || strings.Contains(words[0], "/cmd/dev") || strings.Contains(words[0], "/acceptance") {
 			continue // acceptance tests run brokers as processes of an ordinary build: the detector would see the tests alone
 		}
-		if strings.HasSuffix(words[0], "/membership/zookeeper") {
-			continue // its client library reads a number without a lock while it connects again, which these tests make it do a lot
+		if strings.HasSuffix(words[0], "/membership/zookeeper") || strings.HasSuffix(words[0], "/offsetstores/zookeeper") {
+			continue // their client library reads a number without a lock while it connects again, which these tests make it do a lot
 		}
 		for _, imported := range words[1:] {
 			if imported == "sync" || imported == "sync/atomic" || imported == "context" {
