@@ -233,14 +233,6 @@ func (t *term) transact(ctx context.Context, items []*item) (again []*item, err 
 	return nil, err
 }
 
-// one is an item of a single result, with an error for each word that ZooKeeper may refuse it with.
-func one(result *error, what string, words map[error]error, ops ...any) *item {
-	return &item{ops: ops, done: func([]zk.MultiResponse) {}, refused: func(_ int, word error) bool {
-		*result = refusal(what, word, words)
-		return false
-	}}
-}
-
 // refusal makes ZooKeeper's word the contract's error.
 func refusal(what string, word error, words map[error]error) error {
 	if errors.Is(word, errTooLarge) {

@@ -152,7 +152,7 @@ func (c *coordination) ownController(ctx context.Context, s *session, now node, 
 	}
 	id, _, err := znode.DecodeController(now.data)
 	if err != nil || id != brokerID {
-		return nil, nil
+		return nil, nil //nolint:nilerr // what can't be read isn't ours
 	}
 	n, err := s.get(ctx, controllerEpochPath)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *coordination) ownController(ctx context.Context, s *session, now node, 
 	}
 	epoch, err := znode.DecodeNumber(n.data)
 	if err != nil || n.stat.Mzxid != now.stat.Czxid {
-		return nil, nil
+		return nil, nil //nolint:nilerr // nor is it with an epoch that can't be read
 	}
 	c.mu.Lock()
 	over := epoch <= c.ended

@@ -164,7 +164,7 @@ func (w *stateWriter) look(ctx context.Context, topic string) (count int, have m
 	}
 	t, err := znode.DecodeTopic(n.data)
 	if err != nil {
-		return 0, nil, nil // left out wherever topics are read
+		return 0, nil, nil //nolint:nilerr // left out wherever topics are read
 	}
 	names, err := w.t.session.children(ctx, partsPath(topic))
 	if errors.Is(err, zk.ErrNoNode) {

@@ -147,7 +147,7 @@ func (r requests) strike(ctx context.Context, t *term, path string, done []elect
 		}
 		rest, left, struck, err := without(n.data, done)
 		if err != nil || struck == 0 {
-			return nil // List says so, and sees to it
+			return nil //nolint:nilerr // List says so, and sees to it
 		}
 		var op any = &zk.SetDataRequest{Path: t.session.path(path), Data: rest, Version: n.stat.Version}
 		if left == 0 {

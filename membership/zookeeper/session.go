@@ -371,7 +371,7 @@ func (s *session) multi(ctx context.Context, ops []any) (results []zk.MultiRespo
 		results, err := c.Multi(ops...)
 		for _, r := range results {
 			if r.Error != nil {
-				return outcome{results, err}, nil // ZooKeeper's word, and no failure of the connection
+				return outcome{results, err}, nil //nolint:nilerr // ZooKeeper's word, and no failure of the connection
 			}
 		}
 		return outcome{results, nil}, err

@@ -138,7 +138,8 @@ func (c *Channel) try(ctx context.Context, req kmsg.Request) (kmsg.Response, err
 	defer cancel()
 	watching.Go(func() {
 		defer cancel()
-		cluster.Await(ctx, func(s *metadata.Snapshot) bool {
+		// Either there is another controller, or ctx is over: in both cases nothing is left to wait for.
+		_, _ = cluster.Await(ctx, func(s *metadata.Snapshot) bool {
 			nowID, nowEpoch := s.Controller()
 			return nowID != id || nowEpoch != epoch
 		})
