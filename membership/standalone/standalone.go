@@ -123,7 +123,7 @@ func (c *coordination) Stop(context.Context) error {
 		c.endRegistration(r)
 	}
 	for w := range c.watches {
-		w.end()
+		w.End()
 	}
 	if err := c.journal.close(); err != nil {
 		return fmt.Errorf("standalone: %w", err)

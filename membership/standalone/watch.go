@@ -2,22 +2,15 @@ package standalone
 
 import (
 	"context"
-	"sync"
 
 	"github.com/barnabas-mq/barnabas/core/election"
 )
 
-// watch implements election.Watch: a set of what changed, and a signal that it isn't empty.
+// watch implements election.Watch.
 type watch struct {
-	c      *coordination
-	wants  func(election.ChangeKind) bool
-	signal chan struct{} // capacity 1
-	ended  chan struct{}
-
-	mu      sync.Mutex
-	changes map[election.Change]struct{}
-	order   []election.Change
-	once    sync.Once
+	*election.Changes
+	c     *coordination
+	wants func(election.ChangeKind) bool
 }
 
 func (c *coordination) watch(ctx context.Context, wants func(election.ChangeKind) bool) (election.Watch, error) {
@@ -29,7 +22,7 @@ func (c *coordination) watch(ctx context.Context, wants func(election.ChangeKind
 	if !c.running {
 		return nil, election.ErrClosed
 	}
-	w := &watch{c: c, wants: wants, signal: make(chan struct{}, 1), ended: make(chan struct{}), changes: map[election.Change]struct{}{}}
+	w := &watch{Changes: election.NewChanges(), c: c, wants: wants}
 	c.watches[w] = struct{}{}
 	return w, nil
 }
@@ -38,7 +31,7 @@ func (c *coordination) watch(ctx context.Context, wants func(election.ChangeKind
 func (c *coordination) changed(ch election.Change) {
 	for w := range c.watches {
 		if w.wants(ch.Kind) {
-			w.add(ch)
+			w.Add(ch)
 		}
 	}
 }
@@ -60,49 +53,9 @@ func (c *coordination) notify(o *op) {
 	}
 }
 
-func (w *watch) add(ch election.Change) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, ok := w.changes[ch]; ok {
-		return
-	}
-	w.changes[ch] = struct{}{}
-	w.order = append(w.order, ch)
-	select {
-	case w.signal <- struct{}{}:
-	default:
-	}
-}
-
-func (w *watch) Next(ctx context.Context) ([]election.Change, error) {
-	for {
-		select {
-		case <-w.ended:
-			return nil, election.ErrClosed
-		default:
-		}
-		w.mu.Lock()
-		changes := w.order
-		w.order = nil
-		clear(w.changes)
-		w.mu.Unlock()
-		if len(changes) > 0 {
-			return changes, nil
-		}
-		select {
-		case <-w.signal:
-		case <-w.ended:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 func (w *watch) Close() {
 	w.c.mu.Lock()
 	delete(w.c.watches, w)
 	w.c.mu.Unlock()
-	w.end()
+	w.End()
 }
-
-func (w *watch) end() { w.once.Do(func() { close(w.ended) }) }

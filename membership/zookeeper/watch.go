@@ -34,7 +34,7 @@ func (h *hub) open(ctx context.Context, kinds ...election.ChangeKind) (election.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w := &watch{hub: h, kinds: slices.Clone(kinds), signal: make(chan struct{}, 1), ended: make(chan struct{}), changes: map[election.Change]struct{}{}}
+	w := &watch{Changes: election.NewChanges(), hub: h, kinds: slices.Clone(kinds)}
 	h.c.mu.Lock()
 	running := h.c.running
 	h.c.mu.Unlock()
@@ -86,7 +86,7 @@ func (h *hub) tell(ch election.Change) {
 	defer h.mu.Unlock()
 	for w := range h.watches {
 		if slices.Contains(w.kinds, ch.Kind) {
-			w.add(ch)
+			w.Add(ch)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (h *hub) everything(kind election.ChangeKind) {
 	defer h.mu.Unlock()
 	for w := range h.watches {
 		if slices.Contains(w.kinds, kind) {
-			w.add(election.Change{Kind: election.EverythingChanged})
+			w.Add(election.Change{Kind: election.EverythingChanged})
 		}
 	}
 }
@@ -112,60 +112,17 @@ func (h *hub) end() {
 	}
 }
 
-// watch implements election.Watch: a set of what changed, and a signal that it isn't empty.
+// watch implements election.Watch.
 type watch struct {
-	hub    *hub
-	kinds  []election.ChangeKind
-	signal chan struct{} // capacity 1
-	ended  chan struct{}
-	once   sync.Once
-
-	mu      sync.Mutex
-	changes map[election.Change]struct{}
-	order   []election.Change
-}
-
-func (w *watch) add(ch election.Change) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, ok := w.changes[ch]; ok {
-		return
-	}
-	w.changes[ch] = struct{}{}
-	w.order = append(w.order, ch)
-	select {
-	case w.signal <- struct{}{}:
-	default:
-	}
-}
-
-func (w *watch) Next(ctx context.Context) ([]election.Change, error) {
-	for {
-		select {
-		case <-w.ended:
-			return nil, election.ErrClosed
-		default:
-		}
-		w.mu.Lock()
-		changes := w.order
-		w.order = nil
-		clear(w.changes)
-		w.mu.Unlock()
-		if len(changes) > 0 {
-			return changes, nil
-		}
-		select {
-		case <-w.signal:
-		case <-w.ended:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+	*election.Changes
+	hub   *hub
+	kinds []election.ChangeKind
+	once  sync.Once
 }
 
 func (w *watch) Close() {
 	w.once.Do(func() {
-		close(w.ended)
+		w.End()
 		h := w.hub
 		h.mu.Lock()
 		defer h.mu.Unlock()
