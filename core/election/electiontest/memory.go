@@ -84,7 +84,7 @@ func (c *memoryMember) Stop(context.Context) error {
 	}
 	for w := range m.watches {
 		if w.member == c {
-			w.end()
+			w.End()
 		}
 	}
 	m.changed.Broadcast()
@@ -284,16 +284,13 @@ func (r *memoryRegistration) Leave(context.Context) error {
 
 // memoryWatch implements election.Watch.
 type memoryWatch struct {
+	*election.Changes
 	member *memoryMember
 	wants  func(election.ChangeKind) bool
-	seen   map[election.Change]bool // guarded by the cluster's lock
-	signal chan struct{}
-	ended  chan struct{}
-	once   sync.Once
 }
 
 func (c *memoryMember) watch(ctx context.Context, wants func(election.ChangeKind) bool) (election.Watch, error) {
-	w := &memoryWatch{member: c, wants: wants, seen: map[election.Change]bool{}, signal: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &memoryWatch{Changes: election.NewChanges(), member: c, wants: wants}
 	err := c.do(ctx, func(m *Memory) error { m.watches[w] = true; return nil })
 	if err != nil {
 		return nil, err
@@ -304,45 +301,16 @@ func (c *memoryMember) watch(ctx context.Context, wants func(election.ChangeKind
 func (m *Memory) tell(ch election.Change) {
 	for w := range m.watches {
 		if w.wants(ch.Kind) {
-			w.seen[ch] = true
-			select {
-			case w.signal <- struct{}{}:
-			default:
-			}
+			w.Add(ch)
 		}
 	}
 }
-
-func (w *memoryWatch) Next(ctx context.Context) ([]election.Change, error) {
-	for {
-		select {
-		case <-w.ended:
-			return nil, election.ErrClosed
-		default:
-		}
-		w.member.m.mu.Lock()
-		changes := slices.Collect(maps.Keys(w.seen))
-		clear(w.seen)
-		w.member.m.mu.Unlock()
-		if len(changes) > 0 {
-			return changes, nil
-		}
-		select {
-		case <-w.signal:
-		case <-w.ended:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (w *memoryWatch) end() { w.once.Do(func() { close(w.ended) }) }
 
 func (w *memoryWatch) Close() {
 	w.member.m.mu.Lock()
 	delete(w.member.m.watches, w)
 	w.member.m.mu.Unlock()
-	w.end()
+	w.End()
 }
 
 type memoryMetadata struct{ c *memoryMember }
