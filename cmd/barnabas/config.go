@@ -8,7 +8,7 @@ import (
 
 func newConfig(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Look at configurations"}
-	cmd.AddCommand(newConfigCheck(a))
+	cmd.AddCommand(newConfigCheck(a), newConfigReference(a), newConfigShow(a))
 	return cmd
 }
 
@@ -26,12 +26,17 @@ func newConfigCheck(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, warning := range c.warnings {
-				fmt.Fprintln(a.err, "warning:", warning)
-			}
+			a.warn(c)
 			return printRows(a.out, c.rows())
 		},
 	}
 	from.flagSet(cmd)
 	return cmd
+}
+
+// warn prints what a configuration says that doesn't act.
+func (a *app) warn(c *composition) {
+	for _, warning := range c.warnings {
+		fmt.Fprintln(a.err, "warning:", warning)
+	}
 }

@@ -21,6 +21,9 @@ type source struct {
 	sets []string
 }
 
+// setOrigin stands for the file where a value comes from --set; where it comes from the environment, the variable's name does.
+const setOrigin = "--set"
+
 const setHelp = `set one key, over the file and the environment: broker.PROPERTY=VALUE, ROLE=NAME or ROLE.NAME.OPTION=VALUE (may be repeated)`
 
 // flagSet adds --set to a command.
@@ -34,20 +37,26 @@ const envPrefix = "BARNABAS"
 
 // load reads the configuration and composes it. Errors are faults of the configuration, marked wrong.
 func (a *app) load(s source) (*composition, error) {
+	_, c, err := a.loadWithRoot(s)
+	return c, err
+}
+
+// loadWithRoot is load, and gives the root of what was composed as well: all that was configured, each value with its origin.
+func (a *app) loadWithRoot(s source) (config.Section, *composition, error) {
 	v, warnings := a.environment()
 	root, err := readFile(s.file, v)
 	if err != nil {
-		return nil, wrong(err)
+		return config.Section{}, nil, wrong(err)
 	}
 	if root, err = override(root, v, a.scalars(), s.sets); err != nil {
-		return nil, wrong(err)
+		return config.Section{}, nil, wrong(err)
 	}
 	c, err := compose(root, a.parts)
 	if err != nil {
-		return nil, wrong(err)
+		return config.Section{}, nil, wrong(err)
 	}
 	c.warnings = append(warnings, c.warnings...)
-	return c, nil
+	return root, c, nil
 }
 
 // scalars lists the keys that the environment may set: the file, the roles by name, and Kafka's properties.
@@ -140,7 +149,7 @@ func override(root config.Section, v *viper.Viper, scalars, sets []string) (conf
 			errs = append(errs, fmt.Errorf("--set: want KEY=VALUE, not %q", set))
 			continue
 		}
-		put("--set", key, value)
+		put(setOrigin, key, value)
 	}
 	return root, config.Join(errs...)
 }

@@ -41,16 +41,24 @@ func appendFields(list []Field, prefix string, v reflect.Value) []Field {
 			continue
 		}
 		text := format(value)
-		if f.secret && text != "" {
-			text = hidden
+		if f.secret && !isEmpty(value) {
+			text = Hidden
 		}
 		list = append(list, Field{Name: prefix + f.name, Type: typeName(value.Type()), Default: text, Doc: f.doc})
 	}
 	return list
 }
 
-// hidden stands for the value of an option that is a secret.
-const hidden = "[hidden]"
+// isEmpty reports whether a value tells nothing: an unset text, a list without elements.
+func isEmpty(v reflect.Value) bool {
+	if k := v.Kind(); k == reflect.Slice || k == reflect.Map {
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
+// Hidden stands for the value of an option that is a secret.
+const Hidden = "[hidden]"
 
 // field is an exported field that has a YAML name.
 type field struct {

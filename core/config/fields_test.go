@@ -28,5 +28,13 @@ func TestFields(t *testing.T) {
 		Unset string `yaml:"unset" secret:"true"`
 	}
 	assert.Equal(t, []config.Field{{Name: "set", Type: "text", Default: "[hidden]"}, {Name: "unset", Type: "text"}}, config.Fields(secrets{Set: "word"}))
+
+	type secretLists struct {
+		Set   []string `yaml:"set" secret:"true"`
+		Empty []string `yaml:"empty" secret:"true"`
+		Unset []string `yaml:"unset" secret:"true"`
+	}
+	assert.Equal(t, []config.Field{{Name: "set", Type: "list of text", Default: "[hidden]"}, {Name: "empty", Type: "list of text", Default: "[]"}, {Name: "unset", Type: "list of text", Default: "[]"}},
+		config.Fields(secretLists{Set: []string{"word"}, Empty: []string{}}), "that there is nothing isn't a secret")
 	assert.Empty(t, config.Fields(5))
 }

@@ -20,7 +20,7 @@ type Options struct {
 	Command      string         `yaml:"command" doc:"the executable: a path, or a name to look for in PATH"`
 	Args         []string       `yaml:"args" doc:"arguments for it"`
 	Config       config.Section `yaml:"config" doc:"the plug-in's own options"`
-	Env          []string       `yaml:"env" doc:"all that it gets of the environment: NAME to pass a variable on, NAME=VALUE to set one"`
+	Env          []string       `yaml:"env" secret:"true" doc:"all that it gets of the environment: NAME to pass a variable on, NAME=VALUE to set one"`
 	SHA256       string         `yaml:"sha256" doc:"checksum that the executable must have, in hex"`
 	StartTimeout time.Duration  `yaml:"start_timeout" doc:"how long it may take to start and accept its options"`
 	CallTimeout  time.Duration  `yaml:"call_timeout" doc:"how long it may take to answer"`
@@ -38,7 +38,7 @@ type CodecOptions struct {
 	Command      string         `yaml:"command" doc:"the executable: a path, or a name to look for in PATH"`
 	Args         []string       `yaml:"args" doc:"arguments for it"`
 	Config       config.Section `yaml:"config" doc:"the plug-in's own options"`
-	Env          []string       `yaml:"env" doc:"all that it gets of the environment: NAME to pass a variable on, NAME=VALUE to set one"`
+	Env          []string       `yaml:"env" secret:"true" doc:"all that it gets of the environment: NAME to pass a variable on, NAME=VALUE to set one"`
 	SHA256       string         `yaml:"sha256" doc:"checksum that the executable must have, in hex"`
 	StartTimeout time.Duration  `yaml:"start_timeout" doc:"how long it may take to start and accept its options"`
 	CallTimeout  time.Duration  `yaml:"call_timeout" doc:"how long it may take for one block"`
@@ -54,7 +54,7 @@ type StoreOptions struct {
 	Command      string         `yaml:"command" doc:"the executable: a path, or a name to look for in PATH"`
 	Args         []string       `yaml:"args" doc:"arguments for it"`
 	Config       config.Section `yaml:"config" doc:"the plug-in's own options"`
-	Env          []string       `yaml:"env" doc:"all that it gets of the environment: NAME to pass a variable on, NAME=VALUE to set one"`
+	Env          []string       `yaml:"env" secret:"true" doc:"all that it gets of the environment: NAME to pass a variable on, NAME=VALUE to set one"`
 	SHA256       string         `yaml:"sha256" doc:"checksum that the executable must have, in hex"`
 	StartTimeout time.Duration  `yaml:"start_timeout" doc:"how long it may take to start and accept its options, and between two messages of a load"`
 	CallTimeout  time.Duration  `yaml:"call_timeout" doc:"how long it may take to answer"`
