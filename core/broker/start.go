@@ -362,6 +362,7 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 			Control:       b.control,
 			Markers:       b.markers,
 			InterBroker:   c.InterBrokerListener,
+			Alone:         b.solitary(),
 			Ready:         b.ready,
 			Codecs:        b.codecs,
 			FetchMaxBytes: int(c.FetchMaxBytes),

@@ -115,6 +115,16 @@ func (p *Peer) Stop() error {
 	return nil
 }
 
+// Wait waits until the process has ended by itself, and says how: nil for success, an *exec.ExitError, or why ctx ended.
+func (p *Peer) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the broker to end: %w", ctx.Err())
+	}
+}
+
 // Kill ends the process at once (SIGKILL) and waits for it. It may be called more than once.
 func (p *Peer) Kill() {
 	_ = p.cmd.Process.Kill()

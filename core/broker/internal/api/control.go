@@ -14,7 +14,8 @@ import (
 
 // This file has what the requests between brokers have in common. They come through the listener that brokers use among
 // themselves, and only there: elsewhere they close the connection. Where clients use the same listener, they could send them
-// too, as to a broker of Apache Kafka that has no authorizer.
+// too, as to a broker of Apache Kafka that has no authorizer; a broker that is alone doesn't serve what only a controller sends,
+// or takes.
 
 // Control is the part of a broker that its controller speaks to. Its methods are called by several connections at a time, since
 // a controller that has a successor may still be speaking. They check the epochs of controller and broker themselves.
@@ -30,6 +31,12 @@ const controlBody = 64 << 20
 
 // addControl adds the requests between brokers to the table.
 func (h *handlers) addControl(t *Table) {
+	if h.Markers != nil { // Kafka's tools send it, too, to end a transaction that hangs
+		t.addBetween(kmsg.WriteTxnMarkers, 0, 1, h.writeTxnMarkers)
+	}
+	if h.Alone {
+		return
+	}
 	if h.Control != nil {
 		t.addBetween(kmsg.LeaderAndISR, 0, 7, h.leaderAndISR)
 		t.addBetween(kmsg.StopReplica, 0, 4, h.stopReplica)
@@ -39,9 +46,6 @@ func (h *handlers) addControl(t *Table) {
 		t.addBetween(kmsg.ControlledShutdown, 0, 3, h.controlledShutdown)
 		t.addBetween(kmsg.AlterPartition, 0, 3, h.alterPartition)
 		t.addBetween(kmsg.AllocateProducerIDs, 0, 0, h.allocateProducerIDs)
-	}
-	if h.Markers != nil {
-		t.addBetween(kmsg.WriteTxnMarkers, 0, 1, h.writeTxnMarkers)
 	}
 }
 

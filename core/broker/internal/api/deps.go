@@ -41,6 +41,8 @@ type Deps struct {
 
 	// InterBroker is the name of the listener that brokers use among themselves. Requests between brokers are served on it alone.
 	InterBroker string
+	// Alone says that there never is another broker: requests between brokers aren't served then, because none can be meant.
+	Alone bool
 	// Ready is closed when clients are to be answered; until then their requests wait, but for ApiVersions. Requests between
 	// brokers don't. Nil answers at once.
 	Ready <-chan struct{}
