@@ -83,6 +83,7 @@ func newRoot(a *app) *cobra.Command {
 		newConfig(a),
 		newConsume(a),
 		newDev(a),
+		newGroup(a),
 		newPlugin(a),
 		newPlugins(a),
 		newProduce(a),

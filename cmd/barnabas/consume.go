@@ -86,12 +86,20 @@ func parseBegin(text string, now time.Time) (begin, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return begin{since: now.Add(-ago)}, nil
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return begin{since: t}, nil
-		}
+	if t, ok := parseTime(text); ok {
+		return begin{since: t}, nil
 	}
 	return begin{}, wrong(fmt.Errorf("--from: want start, end, an offset, -N, a time such as 2006-01-02T15:04:05Z or so long ago such as 15m, not %q", text))
+}
+
+// parseTime reads a time in one of the usual ways to write it; without a zone it is local time.
+func parseTime(text string) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // kgoOffset is the same for the client.
