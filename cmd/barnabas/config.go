@@ -7,8 +7,8 @@ import (
 )
 
 func newConfig(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Look at configurations"}
-	cmd.AddCommand(newConfigCheck(a), newConfigReference(a), newConfigShow(a))
+	cmd := &cobra.Command{Use: "config", Short: "Check, show, explain and import configurations"}
+	cmd.AddCommand(newConfigCheck(a), newConfigImport(a), newConfigReference(a), newConfigShow(a))
 	return cmd
 }
 

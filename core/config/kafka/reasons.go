@@ -14,6 +14,7 @@ const (
 	becauseKRaft     = "there is no KRaft mode: coordination is chosen under `election`"
 	becauseNewGroups = "groups use the classic protocol only"
 	becauseOffsets   = "the offset store chooses this itself"
+	becauseProviders = "there are no config providers"
 	becauseQueue     = "requests don't queue between threads; each connection has one in hand"
 	becauseQuota     = "quotas are not enforced"
 	becauseSecrets   = "no secrets are kept in ZooKeeper"
