@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
 )
 
@@ -109,6 +110,20 @@ func TestListing(t *testing.T) {
 				assert.EqualValues(t, Unknown, offset)
 			}
 		}
+	}
+}
+
+func TestListingNamesTheCause(t *testing.T) {
+	asked := func(topic string, n int32) *kmsg.ListOffsetsRequest {
+		return &kmsg.ListOffsetsRequest{Topics: []kmsg.ListOffsetsRequestTopic{{Topic: topic, Partitions: []kmsg.ListOffsetsRequestTopicPartition{{Partition: n}}}}}
+	}
+	shards := &kadm.ShardErrors{Errs: []kadm.ShardError{
+		{Req: &kmsg.MetadataRequest{}, Err: kerr.BrokerNotAvailable}, {Req: asked("t", 0), Err: kerr.LeaderNotAvailable}, {Req: asked("t", 1), Err: kerr.NotLeaderForPartition},
+	}}
+	l := listing{kadm.ListedOffsets{"t": {2: {Offset: 1}}}, shards}
+	for n, want := range []error{kerr.LeaderNotAvailable, kerr.NotLeaderForPartition, nil, shards} {
+		_, err := l.of("t", int32(n))
+		assert.Equal(t, want, err, n)
 	}
 }
 

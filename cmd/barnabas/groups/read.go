@@ -236,11 +236,31 @@ func (l listing) of(topic string, number int32) (int64, error) {
 	case !ok && len(partitions) > 0 && errors.Is(l.err, errUnlisted):
 		return Unknown, kerr.UnknownTopicOrPartition // others of the topic are there: it was created anew, with fewer
 	case !ok:
-		return Unknown, l.err
+		return Unknown, l.cause(topic, number)
 	case o.Err != nil:
 		return Unknown, o.Err
 	case o.Offset < 0:
 		return Unknown, errUnlisted
 	}
 	return o.Offset, nil
+}
+
+// cause finds why the request that asked for a partition failed.
+func (l listing) cause(topic string, number int32) error {
+	var shards *kadm.ShardErrors
+	if !errors.As(l.err, &shards) {
+		return l.err
+	}
+	for _, shard := range shards.Errs {
+		req, ok := shard.Req.(*kmsg.ListOffsetsRequest)
+		if !ok {
+			continue
+		}
+		for _, t := range req.Topics {
+			if t.Topic == topic && slices.ContainsFunc(t.Partitions, func(p kmsg.ListOffsetsRequestTopicPartition) bool { return p.Partition == number }) {
+				return shard.Err
+			}
+		}
+	}
+	return l.err
 }
