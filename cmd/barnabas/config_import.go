@@ -154,7 +154,7 @@ func writeNew(name, text string) error {
 func (a *app) report(verdicts []kafka.Imported) {
 	t := newTable()
 	t.SetOutputMirror(a.err)
-	t.AppendHeader(table.Row{"LINE", "PROPERTY", "BECAME", "BECAUSE"})
+	t.AppendHeader(table.Row{"line", "property", "became", "because"})
 	kraft := false
 	for _, one := range verdicts {
 		line := ""

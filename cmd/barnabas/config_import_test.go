@@ -64,6 +64,19 @@ election: zookeeper
 	assert.Equal(t, exitFailed, nowhere.code)
 }
 
+// TestConfigImportRuns starts a broker with what becomes of the sample, but for ZooKeeper.
+func TestConfigImportRuns(t *testing.T) {
+	got := barnabas(t, nil, "config", "import", "testdata/server.properties")
+	require.Equal(t, exitOK, got.code, got.err)
+	from := elsewhere(t, write(t, got.out))
+	from.sets = append(from.sets, "election=standalone")
+	at := start(t, from)
+	created := barnabas(t, nil, "topic", "create", "clicks", "-b", at)
+	require.Equal(t, exitOK, created.code, created.err)
+	listed := barnabas(t, nil, "topic", "list", "-b", at)
+	assert.Contains(t, listed.out, "clicks")
+}
+
 func TestConfigImportKeepsValues(t *testing.T) {
 	file := properties(t, "broker.rack = a: #b\\n\\u00e4\\\\ \nlog.dirs=/a , /b\nadvertised.listeners=PLAINTEXT://[::1]:9092\nmax.connections.per.ip.overrides=\n")
 	got := barnabas(t, nil, "config", "import", file)

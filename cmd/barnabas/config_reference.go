@@ -1,8 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,8 @@ import (
 )
 
 func newConfigReference(a *app) *cobra.Command {
-	return &cobra.Command{
+	var out output
+	cmd := &cobra.Command{
 		Use:   "reference [WORD...]",
 		Short: "Explain every key: type, default, meaning, and when it may change",
 		Long: `Explains every key that a file or a topic can have, or those with one of the words in them: its type, its default, which
@@ -21,33 +23,31 @@ values are valid, whether it may change while brokers run, and what it means. Pr
 explained as well, with the reason.`,
 		Example: `  barnabas config reference
   barnabas config reference retention
-  barnabas config reference storage.mmap election.zookeeper`,
+  barnabas config reference storage.mmap election.zookeeper
+  barnabas config reference --output yaml`,
 		RunE: func(_ *cobra.Command, words []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
 			all := reference(a.parts)
-			if len(words) == 0 {
-				return printKeys(a.out, all)
-			}
-			var found []key
-			for _, k := range all {
-				for _, word := range words {
-					if strings.Contains(k.name, word) {
-						found = append(found, k)
-						break
-					}
-				}
-			}
+			found := slices.DeleteFunc(slices.Clone(all), func(k key) bool {
+				has := func(word string) bool { return strings.Contains(k.Name, word) }
+				return len(words) > 0 && !slices.ContainsFunc(words, has)
+			})
 			if len(found) == 0 {
 				return wrong(noKey(words, all))
 			}
-			return printKeys(a.out, found)
+			return out.print(a, found, func() { a.printKeys(found) })
 		},
 	}
+	out.flags(cmd)
+	return cmd
 }
 
 func noKey(words []string, all []key) error {
 	names := make([]string, len(all))
 	for i, k := range all {
-		names[i] = k.name
+		names[i] = k.Name
 	}
 	text := "no key has in it " + strings.Join(words, " or ")
 	for _, word := range words {
@@ -59,53 +59,78 @@ func noKey(words []string, all []key) error {
 			return fmt.Errorf("%s (did you mean %q?)", text, near)
 		}
 	}
-	return fmt.Errorf("%s", text)
+	return errors.New(text)
 }
 
 // key is what there is to know of one key.
 type key struct {
-	name     string // dotted, as --set takes it; of a topic's property, its name
-	ofTopic  bool   // it is set for a topic, not in a file
-	kind     string // its type, as Kafka calls it or as the plug-in declares it
-	fallback string // what holds where nobody sets it, in words
-	valid    string // which values are valid, "" for all of the type
-	changes  string // when it may change
-	doc      string
-	noEffect string // why it has no effect, "" for a key that acts
+	Name    string `json:"name"`  // dotted, as --set takes it; of a topic's property, its name
+	Scope   scope  `json:"scope"` // where it is set
+	Type    string `json:"type"`  // as Kafka calls it or as the plug-in declares it
+	Default string `json:"default"`
+	// DefaultFrom is the key whose value is a topic's default, and Default what that comes to where nobody sets it.
+	DefaultFrom string  `json:"default_from,omitempty"`
+	Valid       string  `json:"valid,omitempty"` // which values are valid, "" for all of the type
+	Changes     changes `json:"changes"`         // when it may change
+	Meaning     string  `json:"meaning"`
+	NoEffect    string  `json:"no_effect,omitempty"` // why it has no effect, "" for a key that acts
 }
 
-// When a key may change.
+// sectionType is the type of a key that has others below it and no value of its own.
+const sectionType = "section"
+
+// scope says where a key is set.
+type scope string
+
 const (
-	atStart     = "with a restart of the broker"
-	perBroker   = "while the broker runs, for one broker at a time"
-	clusterWide = "while brokers run, for one or for all"
-	perTopic    = "while brokers run"
+	inFile  scope = "file"
+	ofTopic scope = "topic"
 )
+
+// changes says when a key may change.
+type changes string
+
+const (
+	atStart     changes = "restart"
+	perBroker   changes = "broker"
+	clusterWide changes = "cluster"
+	perTopic    changes = "topic"
+)
+
+// words says it for people.
+func (c changes) words() string {
+	return map[changes]string{
+		atStart:     "with a restart of the broker",
+		perBroker:   "while the broker runs, for one broker at a time",
+		clusterWide: "while brokers run, for one or for all",
+		perTopic:    "while brokers run",
+	}[c]
+}
 
 // reference lists all keys: the broker's properties by name, those of topics, then role by role.
 func reference(parts components) []key {
 	var all []key
-	changes := map[kafka.Mode]string{kafka.ReadOnly: atStart, kafka.PerBroker: perBroker, kafka.ClusterWide: clusterWide}
+	modes := map[kafka.Mode]changes{kafka.ReadOnly: atStart, kafka.PerBroker: perBroker, kafka.ClusterWide: clusterWide}
 	for _, d := range kafka.BrokerDefinitions() {
 		k := keyOf(d)
-		k.name, k.changes = "broker."+d.Name, changes[d.Mode]
+		k.Name, k.Changes = "broker."+d.Name, modes[d.Mode]
 		all = append(all, k)
 	}
 	for _, d := range kafka.TopicDefinitions() {
 		k := keyOf(d)
-		k.ofTopic, k.changes = true, perTopic
+		k.Scope, k.Changes = ofTopic, perTopic
 		if d.Synonym != "" {
-			k.fallback = fmt.Sprintf("what broker.%s comes to (%s)", d.Synonym, k.fallback)
+			k.DefaultFrom = "broker." + d.Synonym
 		}
 		all = append(all, k)
 	}
 	all = append(all, keysOf(parts.storage, "How segments of logs are written and read.")...)
 	all = append(all, keysOf(parts.election, "Who coordinates: which broker is controller, who is alive, which topics there are.")...)
 	all = append(all, keysOf(parts.partitioner, "Which partition a record goes to, where no client chose. It may also be a name from partitioners.")...)
-	all = append(all, key{name: partitionersKey, kind: "map of names to partitioners", fallback: "none", changes: atStart,
-		doc: "Partitioners under names of their own, for topics to declare: {NAME: {IMPLEMENTATION: {OPTION: VALUE}}}."})
+	all = append(all, key{Name: partitionersKey, Scope: inFile, Type: "map of names to partitioners", Changes: atStart,
+		Meaning: "Partitioners under names of their own, for topics to declare: {NAME: {IMPLEMENTATION: {OPTION: VALUE}}}."})
 	codecs := keysOf(parts.compression, "The codecs that batches may be compressed with.")
-	codecs[0].kind, codecs[0].fallback = "list of names, each alone or with options", strings.Join(parts.inProcess.Names(), ", ")
+	codecs[0].Type, codecs[0].Default = "list of names, each alone or with options", strings.Join(parts.inProcess.Names(), ", ")
 	all = append(all, codecs...)
 	all = append(all, keysOf(parts.offsets, "Where consumer groups keep their offsets.")...)
 	return append(all, keysOfOne(gatewayKey, parts.gateway)...)
@@ -113,16 +138,15 @@ func reference(parts components) []key {
 
 // keyOf tells what there is to know of a property of Kafka's.
 func keyOf(d kafka.Definition) key {
-	k := key{name: d.Name, kind: d.Type.String(), fallback: d.Default, doc: d.Doc, noEffect: d.NoEffect}
-	if d.Null {
-		k.fallback = ""
+	k := key{Name: d.Name, Scope: inFile, Type: d.Type.String(), Meaning: d.Doc, NoEffect: d.NoEffect}
+	if !d.Null {
+		k.Default = d.Default
 	}
-	k.fallback = orNone(k.fallback)
 	if d.Valid != nil {
-		k.valid = d.Valid.String()
+		k.Valid = d.Valid.String()
 	}
 	if d.Refused {
-		k.noEffect += "; any other value than the default is refused"
+		k.NoEffect += "; any other value than the default is refused"
 	}
 	return k
 }
@@ -131,7 +155,10 @@ func keyOf(d kafka.Definition) key {
 func keysOf[S, T any](registry plugin.Registry[S, T], doc string) []key {
 	names := registry.Names()
 	role := registry.Role()
-	all := []key{{name: role, kind: "a name, alone or with options", fallback: names[0], valid: strings.Join(names, ", "), changes: atStart, doc: doc}}
+	all := []key{{
+		Name: role, Scope: inFile, Type: "a name, alone or with options", Default: names[0],
+		Valid: strings.Join(names, ", "), Changes: atStart, Meaning: doc,
+	}}
 	for _, name := range names {
 		if factory, err := registry.Get(name); err == nil { // the name came from the registry itself
 			all = append(all, keysOfOne(role+"."+name, factory)...)
@@ -142,38 +169,36 @@ func keysOf[S, T any](registry plugin.Registry[S, T], doc string) []key {
 
 // keysOfOne lists an implementation and its options.
 func keysOfOne[S, T any](name string, factory plugin.Factory[S, T]) []key {
-	all := []key{{name: name, kind: "section", fallback: "the defaults below", changes: atStart, doc: factory.Summary()}}
+	all := []key{{Name: name, Scope: inFile, Type: sectionType, Changes: atStart, Meaning: factory.Summary()}}
 	for _, o := range factory.Options() {
-		all = append(all, key{name: name + "." + o.Name, kind: o.Type, fallback: orNone(o.Default), changes: atStart, doc: o.Doc})
-	}
-	if len(all) == 1 {
-		all[0].fallback = "it has no options"
+		all = append(all, key{Name: name + "." + o.Name, Scope: inFile, Type: o.Type, Default: o.Default, Changes: atStart, Meaning: o.Doc})
 	}
 	return all
 }
 
 // printKeys prints a few lines for each key.
-func printKeys(w io.Writer, all []key) error {
+func (a *app) printKeys(all []key) {
 	for i, k := range all {
-		var b strings.Builder
 		if i > 0 {
-			b.WriteByte('\n')
+			fmt.Fprintln(a.out)
 		}
-		b.WriteString(k.name)
-		if k.ofTopic {
-			b.WriteString(" (of a topic)")
+		name, fallback := k.Name, orNone(k.Default)
+		if k.Scope == ofTopic {
+			name += " (of a topic)"
 		}
-		fmt.Fprintf(&b, "\n  %s\n  type: %s\n  default: %s\n", k.doc, k.kind, k.fallback)
-		if k.valid != "" {
-			fmt.Fprintf(&b, "  valid: %s\n", k.valid)
+		if k.DefaultFrom != "" {
+			fallback = fmt.Sprintf("what %s comes to (%s)", k.DefaultFrom, fallback)
 		}
-		fmt.Fprintf(&b, "  changes: %s\n", k.changes)
-		if k.noEffect != "" {
-			fmt.Fprintf(&b, "  has no effect: %s\n", k.noEffect)
+		fmt.Fprintf(a.out, "%s\n  %s\n  type: %s\n", name, k.Meaning, k.Type)
+		if k.Type != sectionType {
+			fmt.Fprintf(a.out, "  default: %s\n", fallback)
 		}
-		if _, err := io.WriteString(w, b.String()); err != nil {
-			return err
+		if k.Valid != "" {
+			fmt.Fprintf(a.out, "  valid: %s\n", k.Valid)
+		}
+		fmt.Fprintf(a.out, "  changes: %s\n", k.Changes.words())
+		if k.NoEffect != "" {
+			fmt.Fprintf(a.out, "  has no effect: %s\n", k.NoEffect)
 		}
 	}
-	return nil
 }

@@ -30,6 +30,26 @@ func TestConfigReference(t *testing.T) {
 	got = barnabas(t, nil, "config", "reference", "authorizer.class.name")
 	assert.Contains(t, got.out, "\n  has no effect: Java classes cannot be loaded; any other value than the default is refused\n")
 
+	got = barnabas(t, nil, "config", "reference", "index.interval.bytes", "--output", "yaml")
+	assert.Equal(t, exitOK, got.code, got.err)
+	assert.Equal(t, `- name: broker.log.index.interval.bytes
+  scope: file
+  type: INT
+  default: "4096"
+  valid: at least 0
+  changes: cluster
+  meaning: Bytes of a log between two entries of its offset index.
+- name: index.interval.bytes
+  scope: topic
+  type: INT
+  default: "4096"
+  default_from: broker.log.index.interval.bytes
+  valid: at least 0
+  changes: topic
+  meaning: Bytes of a log between two entries of its offset index.
+`, got.out)
+	assert.Equal(t, exitWrong, barnabas(t, nil, "config", "reference", "-o", "xml").code)
+
 	got = barnabas(t, nil, "config", "reference", "log.dris")
 	assert.Equal(t, exitWrong, got.code)
 	assert.Equal(t, "no key has in it log.dris (did you mean \"broker.log.dirs\"?)\n", got.err)
@@ -44,15 +64,14 @@ func TestConfigReferenceIsComplete(t *testing.T) {
 	ofTopics := map[string]bool{} // some are called as an option of a codec is
 	for _, k := range all {
 		scope := explained
-		if k.ofTopic {
+		if k.Scope == ofTopic {
 			scope = ofTopics
 		}
-		assert.NotContains(t, scope, k.name, "explained twice")
-		scope[k.name] = true
-		assert.NotEmpty(t, k.kind, k.name)
-		assert.NotEmpty(t, k.fallback, k.name)
-		assert.NotEmpty(t, k.changes, k.name)
-		assert.NotEmpty(t, k.doc, k.name)
+		assert.NotContains(t, scope, k.Name, "explained twice")
+		scope[k.Name] = true
+		assert.NotEmpty(t, k.Type, k.Name)
+		assert.NotEmpty(t, k.Changes.words(), k.Name)
+		assert.NotEmpty(t, k.Meaning, k.Name)
 	}
 	for _, d := range kafka.BrokerDefinitions() {
 		assert.Contains(t, explained, "broker."+d.Name)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -13,6 +14,7 @@ import (
 
 func newConfigShow(a *app) *cobra.Command {
 	var from source
+	var out output
 	var given bool
 	cmd := &cobra.Command{
 		Use:   "show",
@@ -23,37 +25,52 @@ executable of your own understands. Properties that have no effect are shown whe
 Where a time may be given in several units, such as log.retention, the smallest unit that is set wins.`,
 		Example: `  barnabas config show -c barnabas.yaml
   barnabas config show -c barnabas.yaml --given
-  barnabas config show --set storage=sendfile | grep storage`,
+  barnabas config show --set storage=sendfile | grep storage
+  barnabas config show -c barnabas.yaml --output json`,
 		Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
 			root, c, err := a.loadWithRoot(from)
 			if err != nil {
 				return err
 			}
 			a.warn(c)
-			t := newTable()
-			t.SetOutputMirror(a.out)
-			t.AppendHeader(table.Row{"KEY", "VALUE", "FROM"})
-			for _, s := range effective(root, c) {
-				if !given || s.from != originDefault {
-					t.AppendRow(table.Row{s.key, s.value, s.from})
-				}
+			all := effective(root, c)
+			if given {
+				all = slices.DeleteFunc(all, func(s setting) bool { return s.From == originDefault })
 			}
-			t.Render()
-			return nil
+			return out.print(a, all, func() { a.printSettings(all) })
 		},
 	}
 	cmd.Flags().StringVarP(&from.file, "config", "c", "", "the YAML file (default: $BARNABAS_CONFIG, ./barnabas.yaml, /etc/barnabas/barnabas.yaml)")
 	cmd.Flags().BoolVar(&given, "given", false, "only what is set somewhere, no defaults")
 	from.flagSet(cmd)
+	out.flags(cmd)
 	return cmd
+}
+
+func (a *app) printSettings(all []setting) {
+	t := newTable()
+	t.SetOutputMirror(a.out)
+	t.AppendHeader(table.Row{"key", "value", "from"})
+	for _, s := range all {
+		from := s.From
+		if s.NoEffect {
+			from += ", no effect"
+		}
+		t.AppendRow(table.Row{s.Key, orNone(s.Value), from})
+	}
+	t.Render()
 }
 
 // setting is one value that holds.
 type setting struct {
-	key   string // dotted, as --set takes it
-	value string // never a secret
-	from  string // what originOf says
+	Key      string `json:"key"`       // dotted, as --set takes it
+	Value    string `json:"value"`     // never a secret; "" for none
+	From     string `json:"from"`      // what originOf says
+	NoEffect bool   `json:"no_effect"` // it is set, and changes nothing
 }
 
 // originDefault is the origin of what nobody set.
@@ -75,7 +92,7 @@ func originOf(s config.Section, there bool) string {
 // effective lists all values of a composition with their origins in the root that it was composed of: the broker's properties by
 // name, then role by role.
 func effective(root config.Section, c *composition) []setting {
-	var l settings
+	l := settings{}
 	broker, _ := root.Sub("broker")
 	l.broker(broker, c.layers)
 	role := func(key, name string, options []config.Field) {
@@ -99,7 +116,7 @@ func effective(root config.Section, c *composition) []setting {
 type settings []setting
 
 func (l *settings) add(key, value, from string) {
-	*l = append(*l, setting{key, orNone(value), from})
+	*l = append(*l, setting{Key: key, Value: value, From: from})
 }
 
 // broker lists Kafka's properties. Those without effect are listed where they are set.
@@ -131,10 +148,7 @@ func (l *settings) broker(section config.Section, layers kafka.Layers) {
 }
 
 func (l *settings) property(name, value, from string, noEffect bool) {
-	if noEffect {
-		from += ", no effect"
-	}
-	l.add("broker."+name, value, from)
+	*l = append(*l, setting{Key: "broker." + name, Value: value, From: from, NoEffect: noEffect})
 }
 
 // choice lists the choice of an implementation by a section, and its options.
@@ -157,7 +171,7 @@ func (l *settings) options(key string, section config.Section, options []config.
 			}
 		}
 		value := o.Default
-		if o.Type == "section" && there {
+		if o.Type == sectionType && there {
 			value = config.Hidden
 		}
 		l.add(key+"."+o.Name, value, originOf(sub, there))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -98,7 +99,12 @@ gateway: {max_records: 5}
 		_, there := given[key]
 		assert.Equal(t, !strings.HasSuffix(row, "| default"), there, key)
 	}
-	got := barnabas(t, environ, append([]string{"config", "show"}, args...)...)
+	got := barnabas(t, environ, append([]string{"config", "show", "-o", "json"}, args...)...)
+	var all []setting
+	require.NoError(t, json.Unmarshal([]byte(got.out), &all))
+	assert.Len(t, all, len(rows))
+	assert.Contains(t, all, setting{Key: "broker.num.io.threads", Value: "9", From: file + ":4", NoEffect: true})
+	assert.Contains(t, all, setting{Key: "broker.log.retention.ms", From: "default"})
 	assert.NotContains(t, got.out+got.err, "letmein")
 	assert.Contains(t, got.err, "warning: "+file+":4: broker.num.io.threads: has no effect")
 }
@@ -127,5 +133,6 @@ func TestConfigShowFaults(t *testing.T) {
 	assert.Equal(t, exitWrong, got.code)
 	assert.Empty(t, got.out)
 	assert.Contains(t, got.err, file+`:2: broker.log.dris: unknown property (did you mean "log.dirs"?)`)
+	assert.Equal(t, exitWrong, barnabas(t, nil, "config", "show", "-o", "xml").code)
 	assert.Equal(t, exitWrong, barnabas(t, nil, "config", "show", file).code, "the file comes after -c")
 }
