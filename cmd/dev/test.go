@@ -28,7 +28,7 @@ func (d *dev) testCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().DurationVar(&fuzzTime, "fuzztime", 5*time.Second, "how long each fuzz function runs")
+	c.Flags().DurationVar(&fuzzTime, "fuzztime", 3*time.Second, "how long each fuzz function runs")
 	c.Long = "Run the tests: all stages, or those that are named.\n\nStages, in their order:"
 	for _, s := range d.stages(f, fuzzTime) {
 		c.Long += "\n  " + s.Name + ": " + s.About
