@@ -84,6 +84,7 @@ func newRoot(a *app) *cobra.Command {
 		newConsume(a),
 		newDev(a),
 		newGroup(a),
+		newLog(a),
 		newPlugin(a),
 		newPlugins(a),
 		newProduce(a),
