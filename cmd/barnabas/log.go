@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,9 @@ func (f *inspecting) flags(cmd *cobra.Command, records string) {
 	cmd.Flags().BoolVar(&f.records, "deep", false, records)
 	cmd.Flags().TextVar(&f.limit, "limit", config.ByteSize(256<<20), "the most that one batch may decompress to")
 }
+
+// appendPatience is how long what seems corrupt may take to turn out as an append that was under way.
+const appendPatience = 100 * time.Millisecond
 
 // run calls f with codecs that are started, or nil when records aren't read.
 func (f *inspecting) run(ctx context.Context, a *app, use func(codecs record.Codecs) error) error {
@@ -96,7 +100,7 @@ The exit code is 1 when something is wrong, or couldn't be read.`,
 				}
 			}
 			return f.run(cmd.Context(), a, func(codecs record.Codecs) error {
-				return a.verifyLogs(args, inspect.Options{Records: f.records, Codecs: codecs, RecordLimit: f.recordLimit()})
+				return a.verifyLogs(args, inspect.Options{Records: f.records, Codecs: codecs, RecordLimit: f.recordLimit(), Patience: appendPatience})
 			})
 		},
 	}

@@ -234,6 +234,7 @@ func (d *dump) segment() error {
 		return err
 	}
 	defer s.Close()
+	s.Patience = appendPatience
 	d.show("file", &shownFile{Bytes: s.Size()})
 	for b, err := range s.Batches() {
 		var damage *inspect.Damage

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/core/record"
 )
@@ -20,6 +21,8 @@ type Options struct {
 	Codecs record.Codecs
 	// RecordLimit is the number of bytes that a batch may decompress to.
 	RecordLimit int
+	// Patience is how long to wait, once for each log that may be in use, before what seems corrupt at its end is read again.
+	Patience time.Duration
 }
 
 // The files of a log directory that are read.

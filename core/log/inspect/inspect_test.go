@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -39,14 +40,14 @@ func engines(t testing.TB) map[string]storage.Storage {
 	return out
 }
 
-// manage opens the logs of a directory, with an index entry for nearly every batch and two or three of them in a segment.
-func manage(t testing.TB, dir string, s storage.Storage) *log.Manager {
+// manage opens the logs of a directory, with an index entry for nearly every batch, and segments of so many bytes.
+func manage(t testing.TB, dir string, s storage.Storage, segment int64) *log.Manager {
 	t.Helper()
 	o := log.DefaultManagerOptions()
 	o.Storage = s
 	o.Config = func(string) log.Config {
 		c := log.DefaultConfig()
-		c.RetentionMs, c.IndexIntervalBytes, c.SegmentBytes = -1, 1, 320
+		c.RetentionMs, c.IndexIntervalBytes, c.SegmentBytes = -1, 1, segment
 		return c
 	}
 	d, err := log.OpenDir(dir, nil)
@@ -55,6 +56,9 @@ func manage(t testing.TB, dir string, s storage.Storage) *log.Manager {
 	require.NoError(t, m.Open(t.Context()))
 	return m
 }
+
+// small makes segments of two or three batches.
+const small = 320
 
 // built is a batch of a producer's, or a marker of its transaction's end.
 func built(t testing.TB, o record.Options, records ...record.Record) []byte {
@@ -98,7 +102,7 @@ func fill(t testing.TB, m *log.Manager) *log.Log {
 func stopped(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	m := manage(t, dir, engines(t)["sendfile"])
+	m := manage(t, dir, engines(t)["sendfile"], small)
 	fill(t, m)
 	require.NoError(t, m.Close(t.Context(), 1))
 	return dir
@@ -133,7 +137,7 @@ func TestStoppedInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for range 2 { // as made, and opened again
-				m := manage(t, dir, s)
+				m := manage(t, dir, s, small)
 				fill(t, m)
 				require.NoError(t, m.Close(t.Context(), 1))
 				r := verify(t, dir)
@@ -155,15 +159,15 @@ func TestInUse(t *testing.T) {
 	for name, s := range engines(t) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			m := manage(t, dir, s)
+			m := manage(t, dir, s, 1<<20)
 			defer func() { require.NoError(t, m.Close(t.Context(), 1)) }()
 			l := fill(t, m)
 			done := make(chan error, 1)
 			go func() {
-				for i := range 300 {
+				for i := range 2000 {
 					o := record.Options{}
 					b := record.NewBuilder(o)
-					_ = b.Append(record.Record{Timestamp: int64(3000 + i), Value: bytes.Repeat([]byte{'x'}, i%200)})
+					_ = b.Append(record.Record{Timestamp: int64(3000 + i), Value: bytes.Repeat([]byte{'x'}, i)})
 					batch, err := b.Build(nil, nil)
 					if err == nil {
 						_, err = l.AppendLeader(log.LeaderAppend{Batches: batch, LeaderEpoch: 5})
@@ -182,7 +186,8 @@ func TestInUse(t *testing.T) {
 					running = false
 				default:
 				}
-				r := verify(t, dir)
+				r, err := inspect.Verify(dir, inspect.Options{Records: true, RecordLimit: 1 << 20, Patience: time.Second})
+				require.NoError(t, err)
 				require.Zero(t, r.Faults(), texts(r))
 			}
 		})

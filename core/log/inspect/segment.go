@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/core/record"
 )
@@ -73,6 +74,10 @@ func (b Batch) Each(codecs record.Codecs, limit int) iter.Seq2[record.Record, er
 
 // Segment is a `.log` file, open for reading. It is used by one goroutine.
 type Segment struct {
+	// Patience is how long to wait, once, before what seems corrupt is read again: for the tail of a log that may be in use. Whoever
+	// copies a batch into a mapped file may be interrupted in the middle, and no order of its bytes is promised.
+	Patience time.Duration
+
 	file *os.File
 	size int64
 	at   int64  // where have begins
@@ -132,9 +137,9 @@ func (s *Segment) bytes(position, n int64) ([]byte, error) {
 func (s *Segment) Batches() iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		for position := int64(0); position < s.size; {
-			b, err := s.batch(position)
-			if err == nil {
-				err = s.check(b)
+			b, err := s.read(position)
+			if errors.Is(err, errEnded) {
+				return
 			}
 			var damage *Damage
 			if !yield(b, err) || err != nil && (!errors.As(err, &damage) || damage.Kind != Corrupt || b.segment == nil) {
@@ -148,6 +153,56 @@ func (s *Segment) Batches() iter.Seq2[Batch, error] {
 			}
 		}
 	}
+}
+
+// errEnded says that the file ends before a position by now.
+var errEnded = errors.New("segment ended")
+
+// rereads is how often what seems corrupt is read again while it changes.
+const rereads = 10
+
+// read reads and checks the batch at position. A broker may append into space that is in the file already, while it is read: what
+// seems corrupt has to be the same when it is read again.
+func (s *Segment) read(position int64) (b Batch, err error) {
+	reason := ""
+	for range rereads {
+		if b, err = s.batch(position); err == nil {
+			err = s.check(b)
+		}
+		if errors.Is(err, io.EOF) { // what was allocated ahead was cut off
+			info, e := s.file.Stat()
+			if e != nil || info.Size() >= s.size {
+				return b, err
+			}
+			if s.size, s.have = info.Size(), nil; s.size <= position {
+				return Batch{}, errEnded
+			}
+			continue
+		}
+		var damage *Damage
+		if !errors.As(err, &damage) || damage.Kind != Corrupt {
+			break
+		}
+		if damage.Reason == reason {
+			if s.Patience <= 0 {
+				break
+			}
+			time.Sleep(s.Patience)
+			s.Patience = 0
+		}
+		reason, s.have = damage.Reason, nil
+	}
+	return b, err
+}
+
+// again reads a batch that was good anew, since what its checksum doesn't cover may have been written last.
+func (s *Segment) again(b Batch) Batch {
+	time.Sleep(s.Patience)
+	s.Patience, s.have = 0, nil
+	if b2, err := s.read(b.Position); err == nil {
+		return b2
+	}
+	return b
 }
 
 // batch reads the header of the batch at position, which fits into the file.
@@ -302,7 +357,7 @@ func (s *Segment) lastByte(position int64) (int64, error) {
 	for end := s.size; end > position; {
 		from := max(position, end-readAhead)
 		b := make([]byte, end-from)
-		if n, err := s.file.ReadAt(b, from); n < len(b) && !errors.Is(err, io.EOF) {
+		if n, err := s.file.ReadAt(b, from); n < len(b) {
 			return 0, fmt.Errorf("read %s at %d: %w", s.file.Name(), from, err)
 		}
 		for i := len(b) - 1; i >= 0; i-- {

@@ -28,6 +28,9 @@ func (v *verifier) segment(base, limit int64, last bool) error {
 		return err
 	}
 	defer s.Close()
+	if last && !v.known.stopped {
+		s.Patience = v.o.Patience
+	}
 	v.Segments++
 	if base < v.next {
 		v.fault(path, -1, "begins before %d, the end of the one before it", v.next)
@@ -38,11 +41,14 @@ func (v *verifier) segment(base, limit int64, last bool) error {
 		var damage *Damage
 		if errors.As(err, &damage) {
 			sound = false
-			v.damage(path, damage, last)
+			v.damage(path, damage, last || v.next == limit && damage.Kind == Preallocated) // the end of a sealed one is cut off soon
 			continue
 		}
 		if err != nil {
 			return err
+		}
+		if b.BaseOffset < v.next && s.Patience > 0 {
+			b = s.again(b)
 		}
 		v.Batches++
 		v.batch(path, b, base, limit)
