@@ -34,6 +34,7 @@ func TestDirectory(t *testing.T) {
 		dir := t.TempDir()
 		part := filepath.Join(dir, "t-0")
 		require.NoError(t, os.Mkdir(part, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, ".kafka_cleanshutdown"), nil, 0o644))
 		data, index, times := change(segment(t))
 		for kind, content := range map[string][]byte{"log": data, "index": index, "timeindex": times} {
 			if content != nil {
@@ -49,20 +50,22 @@ func TestDirectory(t *testing.T) {
 	require.NoError(t, err, "an index may have fewer entries")
 
 	for want, change := range map[string]func(d, i, tm []byte) ([]byte, []byte, []byte){
-		"incomplete":                func(d, i, tm []byte) ([]byte, []byte, []byte) { return d[:len(d)-1], i, tm },
-		"checksum is":               func(d, i, tm []byte) ([]byte, []byte, []byte) { d[len(d)-2] ^= 1; return d, i, tm },
-		"at least 2 should be":      func(d, i, tm []byte) ([]byte, []byte, []byte) { d[len(d)/3+7] = 0; return d, i, tm },
-		"no batch begins at 1":      func(d, i, tm []byte) ([]byte, []byte, []byte) { i[7] = 1; return d, i, tm },
-		"batch at 0 ends with 1":    func(d, i, tm []byte) ([]byte, []byte, []byte) { i[3] = 0; return d, i, tm },
-		"follows":                   func(d, i, tm []byte) ([]byte, []byte, []byte) { return d, append(i[:8:8], i...), tm },
-		"no multiple of 8":          func(d, i, tm []byte) ([]byte, []byte, []byte) { return d, i[:7], tm },
-		"no batch ends with offset": func(d, i, tm []byte) ([]byte, []byte, []byte) { tm[11] = 0; return d, i, tm },
-		"the largest up to":         func(d, i, tm []byte) ([]byte, []byte, []byte) { tm[7] = 7; return d, i, tm },
-		"there is a timestamp 21":   func(d, i, tm []byte) ([]byte, []byte, []byte) { return d, i, tm[:24] },
-		"no such file":              func(d, _, tm []byte) ([]byte, []byte, []byte) { return d, nil, tm },
-		"no segment":                func(_, i, tm []byte) ([]byte, []byte, []byte) { return nil, i, tm },
+		"unfinished batch":            func(d, i, tm []byte) ([]byte, []byte, []byte) { return d[:len(d)-1], i, tm },
+		"checksum is":                 func(d, i, tm []byte) ([]byte, []byte, []byte) { d[len(d)-2] ^= 1; return d, i, tm },
+		"at least 2 should be":        func(d, i, tm []byte) ([]byte, []byte, []byte) { d[len(d)/3+7] = 0; return d, i, tm },
+		"no batch begins at 1":        func(d, i, tm []byte) ([]byte, []byte, []byte) { i[7] = 1; return d, i, tm },
+		"batch at 0 ends with 1":      func(d, i, tm []byte) ([]byte, []byte, []byte) { i[3] = 0; return d, i, tm },
+		"follows":                     func(d, i, tm []byte) ([]byte, []byte, []byte) { return d, append(i[:8:8], i...), tm },
+		"no multiple of 8":            func(d, i, tm []byte) ([]byte, []byte, []byte) { return d, i[:7], tm },
+		"no batch ends with offset 0": func(d, i, tm []byte) ([]byte, []byte, []byte) { tm[11] = 0; return d, i, tm },
+		"but the batch with offset 1": func(d, i, tm []byte) ([]byte, []byte, []byte) { tm[7] = 7; return d, i, tm },
+		"but there is 21":             func(d, i, tm []byte) ([]byte, []byte, []byte) { return d, i, tm[:24] },
+		"is missing":                  func(d, _, tm []byte) ([]byte, []byte, []byte) { return d, nil, tm },
+		"there is no such segment":    func(_, i, tm []byte) ([]byte, []byte, []byte) { return nil, i, tm },
 	} {
 		_, err := check(change)
 		require.ErrorContains(t, err, want)
 	}
+	_, err = Directory(t.TempDir())
+	require.ErrorContains(t, err, "didn't stop in order")
 }

@@ -21,6 +21,8 @@ type Options struct {
 	Codecs record.Codecs
 	// RecordLimit is the number of bytes that a batch may decompress to.
 	RecordLimit int
+	// Exact has index entries name the last offset of the batch that they are about, as ours do.
+	Exact bool
 	// Patience is how long to wait, once for each log that may be in use, before what seems corrupt at its end is read again.
 	Patience time.Duration
 }

@@ -9,6 +9,7 @@ import (
 // indexes follows the batches of a segment with what its indexes say of them.
 type indexes struct {
 	report *Report
+	exact  bool // see Options
 
 	offsets    []OffsetEntry
 	offsetFile string
@@ -75,7 +76,9 @@ func (x *indexes) offset(b Batch) {
 	for x.nextOffset < len(x.offsets) && x.offsets[x.nextOffset].Position <= b.Position {
 		e := x.offsets[x.nextOffset]
 		x.closeOffset(e.Position)
-		if e.Position < b.Position {
+		if x.exact && e.Position == b.Position && e.Offset != b.LastOffset() {
+			x.report.fault(x.offsetFile, int64(x.nextOffset)*offsetWidth, "entry %d: offset %d, but the batch at %d ends with %d", x.nextOffset, e.Offset, e.Position, b.LastOffset())
+		} else if e.Position < b.Position {
 			x.report.fault(x.offsetFile, int64(x.nextOffset)*offsetWidth, "entry %d: no batch begins at %d", x.nextOffset, e.Position)
 		} else {
 			x.open = &e
@@ -108,6 +111,8 @@ func (x *indexes) time(b Batch) {
 		switch {
 		case e.Offset < b.BaseOffset && !b.Legacy():
 			x.report.fault(x.timeFile, at, "entry %d: no batch has offset %d", x.nextTime, e.Offset)
+		case x.exact && e.Offset != b.LastOffset():
+			x.report.fault(x.timeFile, at, "entry %d: no batch ends with offset %d", x.nextTime, e.Offset)
 		case e.Timestamp != b.MaxTimestamp:
 			x.report.fault(x.timeFile, at, "entry %d: timestamp %d, but the batch with offset %d has %d", x.nextTime, e.Timestamp, e.Offset, b.MaxTimestamp)
 		case e.Timestamp < x.largest:

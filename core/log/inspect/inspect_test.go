@@ -385,6 +385,9 @@ func TestFollowersIndexes(t *testing.T) {
 		return texts(verify(t, dir))
 	}
 	require.Empty(t, index(3, at[2], 5, at[5]), "with zeros behind, as while it is mapped")
+	r, err := inspect.Verify(dir, inspect.Options{Exact: true})
+	require.NoError(t, err)
+	require.Contains(t, texts(r), "entry 0: offset 3, but the batch at")
 	require.Contains(t, index(4, at[2], 5, at[4]), "entry 0: no batch from")
 	require.Contains(t, index(1, at[2]), "entry 0: no batch ends with offset 1")
 	require.Contains(t, index(6, at[2]), "ends with offset 6")

@@ -96,7 +96,7 @@ func (v *verifier) damage(path string, d *Damage, last bool) {
 
 func (v *verifier) indexesOf(base int64) (*indexes, error) {
 	stem := strings.TrimSuffix(v.path(segmentName(base)), logSuffix)
-	x := &indexes{report: v.Report, offsetFile: stem + offsetSuffix, timeFile: stem + timeSuffix, txnFile: stem + txnSuffix, largest: record.NoTimestamp}
+	x := &indexes{report: v.Report, exact: v.o.Exact, offsetFile: stem + offsetSuffix, timeFile: stem + timeSuffix, txnFile: stem + txnSuffix, largest: record.NoTimestamp}
 	read := func(file string, parse func([]byte) (zeros int, err error)) error {
 		b, err := ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
