@@ -23,7 +23,7 @@ func newBench(a *app) *cobra.Command {
 		Short: "Put load on a broker and measure what it costs",
 		Long: `Puts load on any broker that speaks Kafka's protocol, with ready-made requests so that the generator isn't the bottleneck.
 
---pid names the broker's process on this machine (Linux): then its processor time and memory are measured, too. Without
+--pid names the brokers' processes on this machine (Linux): then their processor time and memory are measured, too. Without
 --topic a topic is made for the run and deleted after it.`,
 	}
 	cmd.AddCommand(newBenchProduce(a), newBenchConsume(a), newBenchLatency(a))
@@ -35,10 +35,11 @@ type benchFlags struct {
 	bootstrap   string
 	topic       string
 	partitions  int32
+	replicas    int16
 	connections int
 	duration    time.Duration
 	warmUp      time.Duration
-	pid         int
+	pids        []int
 	json        bool
 }
 
@@ -46,10 +47,11 @@ func (f *benchFlags) flags(cmd *cobra.Command, connections int) {
 	cmd.Flags().StringVarP(&f.bootstrap, "bootstrap", "b", defaultBootstrap, "a broker, HOST:PORT")
 	cmd.Flags().StringVarP(&f.topic, "topic", "t", "", "a topic that exists (default: one for the run)")
 	cmd.Flags().Int32Var(&f.partitions, "partitions", 1, "partitions of the topic for the run")
+	cmd.Flags().Int16Var(&f.replicas, "replication-factor", 1, "replicas of each partition of the topic for the run")
 	cmd.Flags().IntVarP(&f.connections, "connections", "n", connections, "connections")
 	cmd.Flags().DurationVarP(&f.duration, "duration", "d", 10*time.Second, "how long it is measured")
 	cmd.Flags().DurationVar(&f.warmUp, "warm-up", time.Second, "load before, which isn't measured")
-	cmd.Flags().IntVar(&f.pid, "pid", 0, "the broker's process, to measure its processor time and memory")
+	cmd.Flags().IntSliceVar(&f.pids, "pid", nil, "the brokers' processes, to measure their processor time and memory")
 	cmd.Flags().BoolVar(&f.json, "json", false, "results as JSON, without a progress bar")
 }
 
@@ -194,10 +196,10 @@ func (a *app) bench(cmd *cobra.Command, f *benchFlags, run func(context.Context,
 		return err
 	}
 	client.Close()
-	load := bench.Load{Addr: f.bootstrap, Topic: f.topic, Connections: f.connections, Duration: f.duration, WarmUp: f.warmUp, Pid: f.pid}
+	load := bench.Load{Addr: f.bootstrap, Topic: f.topic, Connections: f.connections, Duration: f.duration, WarmUp: f.warmUp, Pids: f.pids}
 	if load.Topic == "" {
 		load.Topic = "barnabas-bench-" + strconv.FormatInt(time.Now().UnixMilli(), 36)
-		if err := bench.CreateTopic(ctx, f.bootstrap, load.Topic, f.partitions); err != nil {
+		if err := bench.CreateTopic(ctx, f.bootstrap, load.Topic, f.partitions, f.replicas); err != nil {
 			return target.explain(err)
 		}
 		defer func() {
@@ -214,7 +216,7 @@ func (a *app) bench(cmd *cobra.Command, f *benchFlags, run func(context.Context,
 	if f.json {
 		return printJSON(a, results)
 	}
-	printResults(a, results, f.pid != 0)
+	printResults(a, results, len(f.pids) > 0)
 	return nil
 }
 

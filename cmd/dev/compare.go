@@ -16,6 +16,7 @@ func (d *dev) compareCommand() *cobra.Command {
 		Use:   "compare",
 		Short: "Measure Barnabas beside Apache Kafka, and hold the figures against the targets (Linux)",
 		Long: `Measures Barnabas beside Apache Kafka on this machine, in turn, and prints each figure with its target. It fails when one misses.
+With --cluster these are clusters of three brokers on ZooKeeper, and the figures those that begin with cluster.
 
 Figures: ` + strings.Join(compare.Names(), ", ") + ".",
 		Args: cobra.NoArgs,
@@ -23,6 +24,7 @@ Figures: ` + strings.Join(compare.Names(), ", ") + ".",
 	}
 	c.Flags().StringSliceVar(&o.Storages, "storage", o.Storages, "Barnabas' storages")
 	c.Flags().StringSliceVar(&o.Only, "figure", nil, "only these figures (more than one: comma separated)")
+	c.Flags().BoolVar(&o.Clusters, "cluster", false, "clusters of three brokers on ZooKeeper, instead of one broker")
 	c.Flags().IntVar(&o.Rounds, "rounds", o.Rounds, "how often each load is measured; the median counts")
 	c.Flags().DurationVar(&o.Duration, "duration", o.Duration, "how long one load is measured")
 	c.Flags().DurationVar(&o.WarmUp, "warm-up", o.WarmUp, "load on each broker before anything is measured: Kafka's JIT needs 20 s")

@@ -17,7 +17,7 @@ type Result struct {
 	Seconds     float64 `json:"seconds"`
 	// Latency is from the writing of a request to the end of its response.
 	Latency Latency `json:"latency"`
-	// Broker is nil when its process wasn't given.
+	// Broker is that of all brokers whose processes were given, nil when none was.
 	Broker *Cost `json:"broker,omitempty"`
 	// ClientCPU is the processor time of this process in seconds, 0 where the system doesn't tell.
 	ClientCPU float64 `json:"client_cpu_seconds"`
@@ -31,7 +31,7 @@ type Latency struct {
 	Max  float64 `json:"max_us"`
 }
 
-// Cost is what a run cost the broker's process.
+// Cost is what a run cost the brokers' processes, together.
 type Cost struct {
 	CPU     float64 `json:"cpu_seconds"`
 	RSS     int64   `json:"rss_bytes"`      // at the end
@@ -47,7 +47,7 @@ func (r *Result) RequestsPerSecond() float64 { return per(float64(r.Requests), r
 // RecordsPerSecond is the rate of records.
 func (r *Result) RecordsPerSecond() float64 { return per(float64(r.Records), r.Seconds) }
 
-// CPUPerGB is the broker's processor time for 10^9 bytes, in seconds.
+// CPUPerGB is the brokers' processor time for 10^9 bytes, in seconds.
 func (r *Result) CPUPerGB() float64 {
 	if r.Broker == nil {
 		return 0
@@ -55,7 +55,7 @@ func (r *Result) CPUPerGB() float64 {
 	return per(r.Broker.CPU, float64(r.Bytes)/1e9)
 }
 
-// CPUPerRequest is the broker's processor time for one request, in microseconds.
+// CPUPerRequest is the brokers' processor time for one request, in microseconds.
 func (r *Result) CPUPerRequest() float64 {
 	if r.Broker == nil {
 		return 0

@@ -18,7 +18,7 @@ type Load struct {
 	Connections int
 	Duration    time.Duration // how long it is measured
 	WarmUp      time.Duration // of load before, that isn't measured
-	Pid         int           // of the broker's process on this machine, 0 when it is not to be measured
+	Pids        []int         // of the brokers' processes on this machine, none when they are not to be measured
 	// Progress is told about every so often how far the run has come; nil for not at all. It is called from one goroutine.
 	Progress func(done time.Duration, bytes int64)
 }
@@ -133,17 +133,24 @@ func (l *Load) measure(ctx context.Context, m *meter, result *Result) error {
 	if err != nil {
 		return err
 	}
-	if l.Pid != 0 {
+	if len(l.Pids) > 0 {
 		result.Broker = &Cost{CPU: (after.CPU - before.CPU).Seconds(), RSS: after.RSS, RSSAnon: after.RSSAnon}
 	}
 	return nil
 }
 
-func (l *Load) usage() (Usage, error) {
-	if l.Pid == 0 {
-		return Usage{}, nil
+// usage is that of all processes together.
+func (l *Load) usage() (all Usage, err error) {
+	for _, pid := range l.Pids {
+		u, err := Measure(pid)
+		if err != nil {
+			return all, err
+		}
+		all.CPU += u.CPU
+		all.RSS += u.RSS
+		all.RSSAnon += u.RSSAnon
 	}
-	return Measure(l.Pid)
+	return all, nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -34,11 +34,10 @@ func admin(ctx context.Context, addr string, f func(context.Context, *kadm.Clien
 	return f(ctx, kadm.NewClient(client))
 }
 
-// CreateTopic creates a topic with one replica, and waits until it can be used. That there is one of the name already is an
-// error.
-func CreateTopic(ctx context.Context, addr, topic string, partitions int32) error {
+// CreateTopic creates a topic, and waits until it can be used. That there is one of the name already is an error.
+func CreateTopic(ctx context.Context, addr, topic string, partitions int32, replicas int16) error {
 	return admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
-		_, err := a.CreateTopic(ctx, partitions, 1, nil, topic)
+		_, err := a.CreateTopic(ctx, partitions, replicas, nil, topic)
 		if err != nil {
 			return fmt.Errorf("create topic %s: %w", topic, err)
 		}

@@ -23,3 +23,17 @@ func TestMeasureItself(t *testing.T) {
 	_, err = Measure(1 << 30)
 	require.Error(t, err)
 }
+
+func TestUsageOfSeveral(t *testing.T) {
+	one, err := (&Load{Pids: []int{os.Getpid()}}).usage()
+	require.NoError(t, err)
+	three, err := (&Load{Pids: []int{os.Getpid(), os.Getpid(), os.Getpid()}}).usage()
+	require.NoError(t, err)
+	require.Greater(t, three.RSSAnon, 2*one.RSSAnon)
+	require.GreaterOrEqual(t, three.CPU, 3*one.CPU)
+	none, err := (&Load{}).usage()
+	require.NoError(t, err)
+	require.Zero(t, none)
+	_, err = (&Load{Pids: []int{os.Getpid(), 1 << 30}}).usage()
+	require.Error(t, err)
+}

@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Storages []string
 	Only     []string // figures; none is all
+	Clusters bool     // the figures of clusters instead of those of one broker
 	Rounds   int
 	Duration time.Duration // of one load, once
 	WarmUp   time.Duration // of each broker, over all loads
@@ -56,7 +57,10 @@ func properties() map[string]string {
 }
 
 // Names lists the figures.
-func Names() []string {
+func Names() []string { return append(singleNames(), clusterNames()...) }
+
+// singleNames lists the figures of one broker.
+func singleNames() []string {
 	var names []string
 	for _, l := range loads() {
 		names = append(names, l.name)
@@ -67,9 +71,19 @@ func Names() []string {
 	return names
 }
 
-func (c *Comparison) wants(name string) bool {
-	return len(c.Only) == 0 || slices.Contains(c.Only, name)
+// clusterNames lists the figures of clusters.
+func clusterNames() []string {
+	var names []string
+	for _, f := range clusterFigures() {
+		names = append(names, f.Name)
+	}
+	return names
 }
+
+// wants says whether a figure of one broker is wanted.
+func (c *Comparison) wants(name string) bool { return len(c.Only) == 0 && !c.Clusters || c.named(name) }
+
+func (c *Comparison) named(name string) bool { return slices.Contains(c.Only, name) }
 
 // Run measures everything.
 func (c *Comparison) Run(ctx context.Context) (Report, error) {
@@ -80,6 +94,19 @@ func (c *Comparison) Run(ctx context.Context) (Report, error) {
 	}
 	if c.Rounds < 1 || len(c.Storages) == 0 {
 		return nil, fmt.Errorf("nothing to measure: %d rounds, storages %v", c.Rounds, c.Storages)
+	}
+	single, err := c.measureSingle(ctx)
+	if err != nil || !c.wantsClusters(clusterNames()...) {
+		return single, err
+	}
+	clusters, err := c.measureClusters(ctx)
+	return append(single, clusters...), err
+}
+
+// measureSingle measures what is wanted of one broker.
+func (c *Comparison) measureSingle(ctx context.Context) (Report, error) {
+	if !slices.ContainsFunc(singleNames(), c.wants) {
+		return nil, nil
 	}
 	var err error
 	if c.bin, err = c.Tools.GoBuild(ctx, "./cmd/barnabas"); err != nil {
@@ -113,14 +140,14 @@ func (c *Comparison) measureLoads(ctx context.Context) (Report, error) {
 		return nil, err
 	}
 	defer kafka.Kill()
-	brokers = append(brokers, broker{"kafka", kafka.Addr, kafka.Pid()})
+	brokers = append(brokers, broker{"kafka", kafka.Addr, []int{kafka.Pid()}, 1})
 	for _, storage := range c.Storages {
 		p, err := c.startBarnabas(ctx, "loads-"+storage, storage, "")
 		if err != nil {
 			return nil, err
 		}
 		defer p.Kill()
-		brokers = append(brokers, broker{"barnabas " + storage, p.Addr, p.Pid()})
+		brokers = append(brokers, broker{"barnabas " + storage, p.Addr, []int{p.Pid()}, 1})
 	}
 	if err := c.warmUp(ctx, wanted, brokers); err != nil {
 		return nil, err

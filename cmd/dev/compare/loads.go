@@ -40,17 +40,18 @@ func loads() []load {
 	}
 }
 
-// broker is one that runs and takes loads.
+// broker is one that runs and takes loads, or a cluster of them.
 type broker struct {
-	name string
-	addr string
-	pid  int
+	name     string
+	addr     string
+	pids     []int
+	replicas int16 // of its topics
 }
 
 // put puts a load on a broker and gives the figure. The topic is there for this run alone.
 func (l *load) put(ctx context.Context, b broker, duration time.Duration) (float64, *bench.Result, error) {
 	topic := fmt.Sprintf("%s-%d", l.name, time.Now().UnixMilli())
-	if err := bench.CreateTopic(ctx, b.addr, topic, l.partitions); err != nil {
+	if err := bench.CreateTopic(ctx, b.addr, topic, l.partitions, b.replicas); err != nil {
 		return 0, nil, err
 	}
 	run := func() (*bench.Result, error) {
@@ -59,7 +60,7 @@ func (l *load) put(ctx context.Context, b broker, duration time.Duration) (float
 				return nil, err
 			}
 		}
-		return l.run(ctx, bench.Load{Addr: b.addr, Topic: topic, Connections: l.connections, Duration: duration, WarmUp: time.Second / 2, Pid: b.pid})
+		return l.run(ctx, bench.Load{Addr: b.addr, Topic: topic, Connections: l.connections, Duration: duration, WarmUp: time.Second / 2, Pids: b.pids})
 	}
 	result, err := run()
 	if err == nil {

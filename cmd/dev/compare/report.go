@@ -14,8 +14,9 @@ type Figure struct {
 	Unit    string
 	Ours    float64
 	Theirs  float64 // Kafka's, 0 when it isn't measured
-	Limit   float64 // what Ours, or its ratio to Theirs, may be at most
+	Limit   float64 // what Ours, or its ratio to Theirs, may be at most; or with AtLeast at least
 	OfRatio bool
+	AtLeast bool // Limit is what it must be at least: more is better
 }
 
 // Ratio is Ours to Theirs, 0 when there are none.
@@ -28,10 +29,17 @@ func (f *Figure) Ratio() float64 {
 
 // Met says whether the target is met. A ratio to nothing never is.
 func (f *Figure) Met() bool {
+	value := f.Ours
 	if f.OfRatio {
-		return f.Theirs > 0 && f.Ratio() <= f.Limit
+		if f.Theirs <= 0 {
+			return false
+		}
+		value = f.Ratio()
 	}
-	return f.Ours <= f.Limit
+	if f.AtLeast {
+		return value >= f.Limit
+	}
+	return value <= f.Limit
 }
 
 // Report is what a comparison came to.
@@ -55,6 +63,9 @@ func (r Report) String() string {
 	for i := range r {
 		f := &r[i]
 		theirs, ratio, target, result := "", "", fmt.Sprintf("≤ %g", f.Limit), "pass"
+		if f.AtLeast {
+			target = fmt.Sprintf("≥ %g", f.Limit)
+		}
 		if f.Theirs != 0 {
 			theirs, ratio = fmt.Sprintf("%.3g", f.Theirs), fmt.Sprintf("%.3f", f.Ratio())
 		}

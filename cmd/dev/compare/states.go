@@ -139,7 +139,7 @@ func (c *Comparison) measureFull(ctx context.Context, storage string, ours map[s
 			p.Kill()
 		}
 	}()
-	if err := bench.CreateTopic(ctx, p.Addr, "many", many); err != nil {
+	if err := bench.CreateTopic(ctx, p.Addr, "many", many, 1); err != nil {
 		return err
 	}
 	if err := bench.Fill(ctx, p.Addr, "many", 2*many*64<<10); err != nil {

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type ClusterOptions struct {
 	Brokers    int               // their ids are 1 to Brokers, in racks r1 to …
 	Properties map[string]string // over those that every broker of a cluster is started with
 	Offsets    string            // Barnabas' offsets store, "topic" or "zookeeper"; "" is its default
+	Heap       string            // of each of Kafka's JVMs; "" is 256M
 }
 
 // Cluster is several brokers on a ZooKeeper of their own, as processes.
@@ -123,7 +125,7 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir, zookeeper
 			if err != nil {
 				return nil, err
 			}
-			return peers.StartKafka39(ctx, java, peers.Kafka39Options{Dir: home(m), ID: m.ID, Port: n, ZooKeeper: zookeeper, Heap: "256M", Properties: of(m)})
+			return peers.StartKafka39(ctx, java, peers.Kafka39Options{Dir: home(m), ID: m.ID, Port: n, ZooKeeper: zookeeper, Heap: cmp.Or(opts.Heap, "256M"), Properties: of(m)})
 		}, nil
 	case Barnabas:
 		bin, err := o.Tools.GoBuild(ctx, "./cmd/barnabas")
