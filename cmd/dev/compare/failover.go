@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,7 +172,7 @@ func (f *failOver) shutdown(ctx context.Context, say func(string, ...any)) error
 	if err := f.restore(ctx); err != nil {
 		return err
 	}
-	end := f.sending(ctx)
+	begin, end := time.Now(), f.sending(ctx)
 	err := pause(ctx, 3*time.Second)
 	if err == nil {
 		err = errors.Join(f.victim.Stop(), pause(ctx, 2*time.Second))
@@ -180,14 +181,11 @@ func (f *failOver) shutdown(ctx context.Context, say func(string, ...any)) error
 	if err = errors.Join(err, sendErr); err != nil {
 		return err
 	}
-	// Its first moments are those of the client's.
-	var later []ack
-	for _, a := range acks {
-		if a.intended.Sub(acks[0].intended) > time.Second {
-			later = append(later, a)
-		}
+	// The first moments are the client's, which makes its connections.
+	longest := silence(slices.DeleteFunc(acks, func(a ack) bool { return a.at.Before(begin.Add(time.Second)) }))
+	if longest == 0 {
+		return errors.New("nothing was acknowledged")
 	}
-	longest := silence(later)
 	f.of.note(clusterShutdown, longest.Seconds())
 	say("%-18s %-18s %7.2f s of silence", clusterShutdown, f.of.name, longest.Seconds())
 	return nil
@@ -236,7 +234,7 @@ func (f *failOver) killed(ctx context.Context, gone <-chan zk.Event) (killed, ex
 	case e := <-gone:
 		expired = time.Now()
 		if e.Type != zk.EventNodeDeleted {
-			err = fmt.Errorf("watching the broker's session: %v %w", e.Type, e.Err)
+			err = fmt.Errorf("watching the broker's session: %v %v", e.Type, e.Err)
 			return
 		}
 	case <-ctx.Done():
