@@ -100,6 +100,9 @@ func tree(raw map[string]rawNode, names Names) Tree {
 	t := Tree{}
 	for path, n := range raw {
 		one := Node{Data: canonical(path, n.data, names), Null: n.data == nil, Ephemeral: n.ephemeral}
+		if path == "/controller" {
+			one.Data = anyWinner(one.Data, raw)
+		}
 		if strings.HasSuffix(path, "/state") || path == "/controller_epoch" {
 			one.Version = n.version
 		}
@@ -128,6 +131,18 @@ func canonical(path string, data []byte, names Names) string {
 		return string(data)
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// anyWinner replaces the controller's id when that broker lives: who is first to the node when a controller stops is chance.
+func anyWinner(data string, raw map[string]rawNode) string {
+	id := regexp.MustCompile(`"brokerid":(\d+)`).FindStringSubmatch(data)
+	if id == nil {
+		return data
+	}
+	if _, lives := raw["/brokers/ids/"+id[1]]; !lives {
+		return data
+	}
+	return strings.Replace(data, id[0], `"brokerid":"<a living broker>"`, 1)
 }
 
 // anyBlock replaces the thousands of a block's ends, and the broker that has it.

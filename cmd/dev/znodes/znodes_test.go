@@ -17,6 +17,7 @@ func TestTreeNamesWhatDiffersFromRunToRun(t *testing.T) {
 		"/brokers/ids/1":            {data: []byte(`{"port":19092,"host":"h","timestamp":"1700000000000","endpoints":["PLAINTEXT://h:19092"],"jmx_port":-1}`), ephemeral: true},
 		"/x/partitions/state":       {data: []byte(`{"leader":19092}`), version: 4},
 		"/controller_epoch":         {data: []byte("3"), version: 2, acl: zk.DigestACL(zk.PermAll, "u", "p")},
+		"/controller":               {data: []byte(`{"version":2,"brokerid":1}`), ephemeral: true},
 		"/empty":                    {data: []byte{}},
 		"/null":                     {},
 	}
@@ -35,6 +36,9 @@ func TestTreeNamesWhatDiffersFromRunToRun(t *testing.T) {
 	require.Equal(t, Node{Data: `{"leader":19092}`, Version: 4}, got["/x/partitions/state"])
 	require.NotEmpty(t, got["/controller_epoch"].ACL)
 	require.Equal(t, Node{Null: true}, got["/null"])
+	require.Equal(t, `{"brokerid":"<a living broker>","version":2}`, got["/controller"].Data)
+	raw["/controller"] = rawNode{data: []byte(`{"brokerid":7,"version":2}`), acl: zk.WorldACL(zk.PermAll)}
+	require.Equal(t, `{"brokerid":7,"version":2}`, tree(raw, Names{})["/controller"].Data, "it doesn't live")
 	require.Equal(t, Node{}, got["/empty"])
 }
 
