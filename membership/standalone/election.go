@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/election/state"
 )
 
 // Campaign takes the seat as soon as it is free.
@@ -23,8 +24,8 @@ func (c *coordination) Campaign(ctx context.Context, brokerID int32) (election.T
 		return nil, election.ErrClosed
 	}
 	var t *term
-	err := c.write(ctx, func() ([]op, error) {
-		return []op{{ControllerEpoch: c.state.ControllerEpoch + 1}}, nil
+	err := c.write(ctx, func() ([]state.Op, error) {
+		return []state.Op{{ControllerEpoch: c.state.ControllerEpoch + 1}}, nil
 	}, func() {
 		t = &term{c: c, broker: brokerID, epoch: c.state.ControllerEpoch, lost: make(chan struct{})}
 		c.term = t

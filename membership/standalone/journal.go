@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/barnabas-mq/barnabas/core/election/state"
 )
 
 // formatName and formatVersion are in the first line of the file. FORMAT.md describes version 1.
@@ -54,13 +56,13 @@ type journal struct {
 
 // openJournal opens the file, or makes it, locks it, and reads it. It says how many bytes of an unfinished last line were
 // cut off. A file that can't be read is left as it is.
-func openJournal(path string) (j *journal, st *state, cut int64, err error) {
+func openJournal(path string) (j *journal, st *state.State, cut int64, err error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		j := &journal{path: path}
-		if err := j.rewrite(newState()); err != nil {
+		if err := j.rewrite(state.New()); err != nil {
 			return nil, nil, 0, err
 		}
-		return j, newState(), 0, nil
+		return j, state.New(), 0, nil
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -138,8 +140,8 @@ func parseLine(line []byte) ([]byte, bool) {
 //
 // A bad line with nothing good behind it is the write that a crash interrupted: it was never acknowledged, and ends the
 // file. One with a good line behind it is damage, which nobody may paper over.
-func decode(r io.Reader) (st *state, good int64, err error) {
-	st = newState()
+func decode(r io.Reader) (st *state.State, good int64, err error) {
+	st = state.New()
 	in := bufio.NewReaderSize(r, 64<<10)
 	bad := int64(-1) // where the first bad line begins
 	for pos, number := int64(0), 1; ; number++ {
@@ -191,15 +193,15 @@ func checkHeader(text []byte) error {
 	return nil
 }
 
-func applyLine(st *state, text []byte) error {
-	var ops []op
+func applyLine(st *state.State, text []byte) error {
+	var ops []state.Op
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields() // version 1 is complete: what it doesn't know would be lost by the next rewrite
 	if err := d.Decode(&ops); err != nil {
 		return err
 	}
 	for i := range ops {
-		if err := st.apply(&ops[i]); err != nil {
+		if err := st.Apply(&ops[i]); err != nil {
 			return err
 		}
 	}
@@ -215,7 +217,7 @@ func shorten(text []byte) string {
 
 // append writes operations as one line and makes it durable. After an error nothing of it is in the file, or the journal
 // has failed for good: when a sync failed, nobody knows what the disk holds.
-func (j *journal) append(ops []op) error {
+func (j *journal) append(ops []state.Op) error {
 	if j.failed != nil {
 		return j.failed
 	}
@@ -241,7 +243,7 @@ func (j *journal) append(ops []op) error {
 func (j *journal) fail(cause error) { j.failed = fmt.Errorf("%w (%w)", errFailed, cause) }
 
 // compact rewrites the file without what is outdated in it. After an error the old file is still the one in use.
-func (j *journal) compact(st *state) error {
+func (j *journal) compact(st *state.State) error {
 	if j.failed != nil {
 		return j.failed
 	}
@@ -250,7 +252,7 @@ func (j *journal) compact(st *state) error {
 }
 
 // rewrite puts a new file with the whole state in place of the one there is: written beside it, synced, locked, renamed.
-func (j *journal) rewrite(st *state) (err error) {
+func (j *journal) rewrite(st *state.State) (err error) {
 	tmp := j.path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -290,7 +292,7 @@ func (j *journal) rewrite(st *state) (err error) {
 }
 
 // encode writes a whole file and returns its length. Each operation is a line, so that the file can be read and compared.
-func encode(w io.Writer, st *state) (int64, error) {
+func encode(w io.Writer, st *state.State) (int64, error) {
 	out := bufio.NewWriterSize(w, 64<<10)
 	line, err := appendLine(nil, header{formatName, formatVersion})
 	if err != nil {
@@ -298,9 +300,9 @@ func encode(w io.Writer, st *state) (int64, error) {
 	}
 	size := int64(len(line))
 	_, err = out.Write(line)
-	st.dump(func(o op) bool {
+	st.Dump(func(o state.Op) bool {
 		if err == nil {
-			line, err = appendLine(line[:0], []op{o})
+			line, err = appendLine(line[:0], []state.Op{o})
 		}
 		if err == nil {
 			size += int64(len(line))

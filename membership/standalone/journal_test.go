@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/election/state"
 )
 
 // start starts a coordination over a directory.
@@ -54,10 +55,10 @@ func create(t testing.TB, c *coordination, epoch int32, topics ...election.NewTo
 func path(dir string) string { return filepath.Join(dir, DefaultOptions().File) }
 
 // dump is a state as text.
-func dump(s *state) string {
+func dump(s *state.State) string {
 	var b strings.Builder
-	s.dump(func(o op) bool {
-		line, _ := appendLine(nil, []op{o})
+	s.Dump(func(o state.Op) bool {
+		line, _ := appendLine(nil, []state.Op{o})
 		b.Write(line)
 		return true
 	})
@@ -172,15 +173,15 @@ func TestRefused(t *testing.T) {
 		"format version 0":            {line(header{formatName, 0}), errFormat},
 		"a newer format":              {join(line(header{formatName, formatVersion + 1}), []byte("whatever")), errNewer},
 		"damage in the middle":        {damaged, errCorrupt},
-		"an epoch that falls":         {join(head, line([]op{{ControllerEpoch: 5}}), line([]op{{ControllerEpoch: 4}})), errCorrupt},
-		"a state of nothing":          {join(head, line([]op{{State: &stateOp{Topic: "a"}}})), errCorrupt},
+		"an epoch that falls":         {join(head, line([]state.Op{{ControllerEpoch: 5}}), line([]state.Op{{ControllerEpoch: 4}})), errCorrupt},
+		"a state of nothing":          {join(head, line([]state.Op{{State: &state.StateOp{Topic: "a"}}})), errCorrupt},
 		"a member of a later version": {join(head, line([]map[string]any{{"later": 1}})), errCorrupt},
-		"an operation without any":    {join(head, line([]op{{}})), errCorrupt},
+		"an operation without any":    {join(head, line([]state.Op{{}})), errCorrupt},
 		"no operations":               {join(head, line("text")), errCorrupt},
-		"a topic without id":          {join(head, line([]op{{Topic: &topicOp{Name: "a", Partitions: make([]assignmentOp, 1)}}})), errCorrupt},
-		"a mark on nothing":           {join(head, line([]op{{Deleting: "a"}})), errCorrupt},
-		"a config of nothing":         {join(head, line([]op{{Config: &configOp{Kind: "topic", Name: "a", Version: 1}}})), errCorrupt},
-		"a config of something odd":   {join(head, line([]op{{Config: &configOp{Kind: "user", Name: "a", Version: 1}}})), errCorrupt},
+		"a topic without id":          {join(head, line([]state.Op{{Topic: &state.TopicOp{Name: "a", Partitions: make([]state.AssignmentOp, 1)}}})), errCorrupt},
+		"a mark on nothing":           {join(head, line([]state.Op{{Deleting: "a"}})), errCorrupt},
+		"a config of nothing":         {join(head, line([]state.Op{{Config: &state.ConfigOp{Kind: "topic", Name: "a", Version: 1}}})), errCorrupt},
+		"a config of something odd":   {join(head, line([]state.Op{{Config: &state.ConfigOp{Kind: "user", Name: "a", Version: 1}}})), errCorrupt},
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(path(dir), tc.content, 0o600))

@@ -3,12 +3,12 @@ package standalone
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/election/state"
 )
 
 // requests implements election.Requests. Nobody but this broker can ask for anything, and that it has lost a log directory is known
@@ -25,12 +25,12 @@ func (r requests) Watch(ctx context.Context) (election.Watch, error) {
 }
 
 func (r requests) Done(ctx context.Context, epoch int32, done []election.Request) ([]error, error) {
-	err := r.c.controllerWrite(ctx, epoch, func() ([]op, error) {
+	err := r.c.controllerWrite(ctx, epoch, func() []state.Op {
 		r.c.reports = slices.DeleteFunc(r.c.reports, func(have election.Request) bool {
 			return slices.ContainsFunc(done, func(d election.Request) bool { return reflect.DeepEqual(d, have) })
 		})
 		r.c.changed(election.Change{Kind: election.RequestsChanged})
-		return nil, nil
+		return nil
 	})
 	return outcome(make([]error, len(done)), err)
 }
@@ -39,7 +39,7 @@ func (r requests) ReportDirFailure(ctx context.Context, brokerID int32) error {
 	if brokerID < 0 {
 		return fmt.Errorf("standalone: %w: broker id %d", election.ErrInvalid, brokerID)
 	}
-	return r.c.write(ctx, func() ([]op, error) {
+	return r.c.write(ctx, func() ([]state.Op, error) {
 		r.c.reported++
 		r.c.reports = append(r.c.reports, election.Request{Kind: election.DirFailed, Broker: brokerID, ID: strconv.Itoa(r.c.reported)})
 		r.c.changed(election.Change{Kind: election.RequestsChanged})
@@ -47,28 +47,7 @@ func (r requests) ReportDirFailure(ctx context.Context, brokerID int32) error {
 	}, nil)
 }
 
-// Unmark has no operation of its own in the file, whose format is complete: the topic is removed and comes again without its
-// mark, in one write.
 func (r requests) Unmark(ctx context.Context, epoch int32, topics []string) ([]error, error) {
-	err := r.c.controllerWrite(ctx, epoch, func() (ops []op, _ error) {
-		seen := map[string]bool{}
-		for _, name := range topics {
-			t := r.c.state.Topics[name]
-			if t == nil || !t.Deleting || seen[name] {
-				continue
-			}
-			seen[name] = true
-			ops = append(ops, op{Removed: name}, op{Topic: topicToOp(name, t.ID, assignments(t))})
-			for i, p := range t.Partitions {
-				if p.State != nil {
-					ops = append(ops, op{State: stateToOp(name, int32(i), *p.State)})
-				}
-			}
-			if c, ok := r.c.state.Configs[election.Entity{Kind: election.TopicEntity, Name: name}]; ok {
-				ops = append(ops, op{Config: &configOp{Kind: kindName(election.TopicEntity), Name: name, Values: maps.Clone(c.Values), Version: c.Version}})
-			}
-		}
-		return ops, nil
-	})
+	err := r.c.controllerWrite(ctx, epoch, func() []state.Op { return r.c.state.Unmark(topics) })
 	return outcome(make([]error, len(topics)), err)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/election/state"
 	"github.com/barnabas-mq/barnabas/core/plugin"
 )
 
@@ -77,7 +78,7 @@ type coordination struct {
 	running  bool
 	stopped  bool
 	journal  *journal
-	state    *state
+	state    *state.State
 	term     *term
 	alive    map[int32]*registration
 	watches  map[*watch]struct{}
@@ -152,7 +153,7 @@ func (c *coordination) read(ctx context.Context, f func()) error {
 
 // write runs plan over the state and makes the operations that it returns durable, then part of the state, then runs
 // done, all under the lock. Without operations nothing is written or done.
-func (c *coordination) write(ctx context.Context, plan func() ([]op, error), done func()) error {
+func (c *coordination) write(ctx context.Context, plan func() ([]state.Op, error), done func()) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -169,13 +170,15 @@ func (c *coordination) write(ctx context.Context, plan func() ([]op, error), don
 		return fmt.Errorf("standalone: %w: %w", election.ErrUnavailable, err)
 	}
 	for i := range ops {
-		if err := c.state.apply(&ops[i]); err != nil {
+		if err := c.state.Apply(&ops[i]); err != nil {
 			// What was planned over this state and can't be applied to it is a fault in this package. The file has it, so
 			// nothing but reading the file again says what holds.
 			c.journal.fail(err)
 			return fmt.Errorf("standalone: %w: %w", election.ErrUnavailable, err)
 		}
-		c.notify(&ops[i])
+		for _, ch := range ops[i].Changes() {
+			c.changed(ch)
+		}
 	}
 	if done != nil {
 		done()
@@ -189,11 +192,11 @@ func (c *coordination) write(ctx context.Context, plan func() ([]op, error), don
 }
 
 // controllerWrite is write on behalf of a controller.
-func (c *coordination) controllerWrite(ctx context.Context, epoch int32, plan func() ([]op, error)) error {
-	return c.write(ctx, func() ([]op, error) {
+func (c *coordination) controllerWrite(ctx context.Context, epoch int32, plan func() []state.Op) error {
+	return c.write(ctx, func() ([]state.Op, error) {
 		if c.term == nil || c.term.epoch != epoch {
 			return nil, fmt.Errorf("standalone: %w: epoch %d, the last was %d", election.ErrStaleController, epoch, c.state.ControllerEpoch)
 		}
-		return plan()
+		return plan(), nil
 	}, nil)
 }

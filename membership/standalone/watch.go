@@ -36,23 +36,6 @@ func (c *coordination) changed(ch election.Change) {
 	}
 }
 
-// notify tells the watches what an operation changed. The caller holds the lock.
-func (c *coordination) notify(o *op) {
-	switch {
-	case o.Topic != nil:
-		c.changed(election.Change{Kind: election.TopicChanged, Topic: o.Topic.Name})
-	case o.State != nil:
-		c.changed(election.Change{Kind: election.TopicChanged, Topic: o.State.Topic})
-	case o.Deleting != "":
-		c.changed(election.Change{Kind: election.TopicChanged, Topic: o.Deleting})
-	case o.Removed != "":
-		c.changed(election.Change{Kind: election.TopicChanged, Topic: o.Removed})
-		c.changed(election.Change{Kind: election.ConfigChanged, Entity: election.Entity{Kind: election.TopicEntity, Name: o.Removed}})
-	case o.Config != nil:
-		c.changed(election.Change{Kind: election.ConfigChanged, Entity: o.Config.entity()})
-	}
-}
-
 func (w *watch) Close() {
 	w.c.mu.Lock()
 	delete(w.c.watches, w)
