@@ -24,8 +24,9 @@ func (c *coordination) Campaign(ctx context.Context, brokerID int32) (election.T
 		return nil, election.ErrClosed
 	}
 	var t *term
-	err := c.write(ctx, func() ([]state.Op, error) {
-		return []state.Op{{ControllerEpoch: c.state.ControllerEpoch + 1}}, nil
+	err := c.write(ctx, func() (ops []state.Op, err error) {
+		ops, _, err = c.state.NewControllerEpoch()
+		return ops, prefixed(err)
 	}, func() {
 		t = &term{c: c, broker: brokerID, epoch: c.state.ControllerEpoch, lost: make(chan struct{})}
 		c.term = t

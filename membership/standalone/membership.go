@@ -3,7 +3,6 @@ package standalone
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/core/election"
@@ -19,10 +18,8 @@ func (m membership) ClusterID(ctx context.Context, proposed string) (string, err
 	}
 	var id string
 	err := m.c.write(ctx, func() (ops []state.Op, err error) {
-		if ops, id, err = m.c.state.Identify(proposed); err != nil {
-			err = fmt.Errorf("standalone: %w", err)
-		}
-		return ops, err
+		ops, id, err = m.c.state.Identify(proposed)
+		return ops, prefixed(err)
 	}, nil)
 	if err != nil {
 		return "", err
@@ -32,28 +29,28 @@ func (m membership) ClusterID(ctx context.Context, proposed string) (string, err
 
 func (m membership) NewBrokerID(ctx context.Context) (int32, error) {
 	var id int32
-	err := m.c.write(ctx, func() (ops []state.Op, _ error) {
-		ops, id = m.c.state.NewBrokerID()
-		return ops, nil
+	err := m.c.write(ctx, func() (ops []state.Op, err error) {
+		ops, id, err = m.c.state.NewBrokerID()
+		return ops, prefixed(err)
 	}, nil)
 	return id, err
 }
 
 func (m membership) Register(ctx context.Context, b election.Broker) (election.Registration, error) {
 	if err := state.CheckBroker(b); err != nil {
-		return nil, fmt.Errorf("standalone: %w", err)
+		return nil, prefixed(err)
 	}
 	c := m.c
 	var r *registration
-	err := c.write(ctx, func() ([]state.Op, error) {
+	err := c.write(ctx, func() (ops []state.Op, err error) {
 		for _, other := range c.alive {
 			if err := state.CheckAlone(other.broker, b); err != nil {
-				return nil, fmt.Errorf("standalone: %w", err)
+				return nil, prefixed(err)
 			}
 		}
-		return []state.Op{{BrokerEpoch: c.state.BrokerEpoch + 1}}, nil
+		ops, b.Epoch, err = c.state.NewBrokerEpoch()
+		return ops, prefixed(err)
 	}, func() {
-		b.Epoch = c.state.BrokerEpoch
 		b.Endpoints = slices.Clone(b.Endpoints)
 		r = &registration{c: c, broker: b, lost: make(chan struct{})}
 		c.alive[b.ID] = r

@@ -38,6 +38,14 @@ func (m metadata) CreateTopics(ctx context.Context, epoch int32, topics []electi
 	return outcome(results, err)
 }
 
+// prefixed says whose error it is.
+func prefixed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("standalone: %w", err)
+}
+
 // outcome gives the results of items when the call as a whole went well.
 func outcome[R any](results []R, err error) ([]R, error) {
 	if err != nil {
@@ -88,10 +96,8 @@ func (m metadata) SetConfigs(ctx context.Context, epoch int32, configs []electio
 
 func (m metadata) ProducerIDs(ctx context.Context, brokerID int32, from int64) (block election.ProducerIDBlock, err error) {
 	err = m.c.write(ctx, func() (ops []state.Op, err error) {
-		if ops, block, err = m.c.state.ProducerIDs(brokerID, from); err != nil {
-			err = fmt.Errorf("standalone: %w", err)
-		}
-		return ops, err
+		ops, block, err = m.c.state.ProducerIDs(brokerID, from)
+		return ops, prefixed(err)
 	}, nil)
 	if err != nil {
 		return election.ProducerIDBlock{}, err

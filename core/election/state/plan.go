@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"maps"
+	"math"
 	"unicode/utf8"
 
 	"github.com/barnabas-mq/barnabas/core/election"
@@ -26,6 +27,8 @@ func (s *State) CreateTopics(topics []election.NewTopic) (ops []Op, results []er
 		switch {
 		case t.Name == "" || t.ID == election.TopicID{} || len(t.Partitions) == 0 || !IsText(t.Name, t.Config):
 			results[i] = fmt.Errorf("%w: topic %q with %d partitions", election.ErrInvalid, t.Name, len(t.Partitions))
+		case len(t.Config) > 0 && version == math.MaxInt64:
+			results[i] = fmt.Errorf("%w: no versions of configurations are left", election.ErrInvalid)
 		case s.Topics[t.Name] != nil || seen[t.Name]:
 			results[i] = fmt.Errorf("%w: %q", election.ErrTopicExists, t.Name)
 		default:
@@ -98,6 +101,10 @@ func (s *State) UpdatePartitions(updates []election.PartitionUpdate) (ops []Op, 
 		if u.State.PartitionEpoch != have {
 			results[i].Err = fmt.Errorf("%w: %q partition %d is at partition epoch %d, not %d",
 				election.ErrConflict, u.Topic, u.Partition, have, u.State.PartitionEpoch)
+			continue
+		}
+		if have == math.MaxInt32 {
+			results[i].Err = fmt.Errorf("%w: no partition epochs are left for %q partition %d", election.ErrInvalid, u.Topic, u.Partition)
 			continue
 		}
 		st := u.State
@@ -178,6 +185,8 @@ func (s *State) SetConfigs(configs []election.Config) (ops []Op, results []error
 			results[i] = fmt.Errorf("%w: %q", election.ErrUnknownTopic, c.Entity.Name)
 		case c.Version != have:
 			results[i] = fmt.Errorf("%w: the configuration of %s %q is at version %d, not %d", election.ErrConflict, kind, c.Entity.Name, have, c.Version)
+		case last == math.MaxInt64:
+			results[i] = fmt.Errorf("%w: no versions of configurations are left", election.ErrInvalid)
 		default:
 			last++
 			versions[c.Entity] = last
@@ -196,16 +205,35 @@ func (s *State) ProducerIDs(brokerID int32, from int64) ([]Op, election.Producer
 		return nil, election.ProducerIDBlock{}, fmt.Errorf("%w: producer ids from %d for broker %d", election.ErrInvalid, from, brokerID)
 	}
 	first := max(from, s.NextProducerID)
-	if first > 1<<63-1-producerIDs {
+	if first > math.MaxInt64-producerIDs {
 		return nil, election.ProducerIDBlock{}, fmt.Errorf("%w: no producer ids are left", election.ErrUnavailable)
 	}
 	return []Op{{NextProducerID: first + producerIDs}}, election.ProducerIDBlock{First: first, Count: producerIDs}, nil
 }
 
 // NewBrokerID plans clause 2.2.
-func (s *State) NewBrokerID() ([]Op, int32) {
+func (s *State) NewBrokerID() ([]Op, int32, error) {
+	if s.LastBrokerID == math.MaxInt32 {
+		return nil, 0, fmt.Errorf("%w: no broker ids are left", election.ErrUnavailable)
+	}
 	id := max(s.LastBrokerID+1, firstBrokerID)
-	return []Op{{LastBrokerID: id}}, id
+	return []Op{{LastBrokerID: id}}, id, nil
+}
+
+// NewControllerEpoch plans clause 1.1.
+func (s *State) NewControllerEpoch() ([]Op, int32, error) {
+	if s.ControllerEpoch == math.MaxInt32 {
+		return nil, 0, fmt.Errorf("%w: no controller epochs are left", election.ErrUnavailable)
+	}
+	return []Op{{ControllerEpoch: s.ControllerEpoch + 1}}, s.ControllerEpoch + 1, nil
+}
+
+// NewBrokerEpoch plans clause 2.3.
+func (s *State) NewBrokerEpoch() ([]Op, int64, error) {
+	if s.BrokerEpoch == math.MaxInt64 {
+		return nil, 0, fmt.Errorf("%w: no broker epochs are left", election.ErrUnavailable)
+	}
+	return []Op{{BrokerEpoch: s.BrokerEpoch + 1}}, s.BrokerEpoch + 1, nil
 }
 
 // Identify plans clause 2.1: the cluster's id, which is proposed when it has none yet. To propose nothing is ErrInvalid then.

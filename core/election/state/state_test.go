@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -32,7 +33,8 @@ func applyAll(t require.TestingT, s *State, ops []Op) {
 func TestFormat(t *testing.T) {
 	s := New()
 	applyAll(t, s, []Op{{ClusterID: "c"}, {ControllerEpoch: 3}, {BrokerEpoch: 4}})
-	ops, id := s.NewBrokerID()
+	ops, id, err := s.NewBrokerID()
+	require.NoError(t, err)
 	require.Equal(t, int32(1001), id)
 	applyAll(t, s, ops)
 	ops, block, err := s.ProducerIDs(1, 500)
@@ -94,6 +96,32 @@ func TestRefused(t *testing.T) {
 		require.ErrorIs(t, s.Apply(&o), ErrOp, name)
 		require.Equal(t, before, lines(t, s), name)
 	}
+}
+
+// TestNothingLeft comes to the end of every number that only rises: what would begin anew is refused.
+func TestNothingLeft(t *testing.T) {
+	s := New()
+	ops, _ := s.CreateTopics([]election.NewTopic{{Name: "a", ID: election.TopicID{1}, Partitions: make([]election.Assignment, 1)}})
+	applyAll(t, s, append(ops, Op{ControllerEpoch: math.MaxInt32}, Op{BrokerEpoch: math.MaxInt64}, Op{LastBrokerID: math.MaxInt32},
+		Op{NextProducerID: math.MaxInt64 - 5}, Op{ConfigVersion: math.MaxInt64}, Op{State: &StateOp{Topic: "a", PartitionEpoch: math.MaxInt32}}))
+	_, _, err := s.NewControllerEpoch()
+	require.ErrorIs(t, err, election.ErrUnavailable)
+	_, _, err = s.NewBrokerEpoch()
+	require.ErrorIs(t, err, election.ErrUnavailable)
+	_, _, err = s.NewBrokerID()
+	require.ErrorIs(t, err, election.ErrUnavailable)
+	_, _, err = s.ProducerIDs(1, 0)
+	require.ErrorIs(t, err, election.ErrUnavailable)
+	ops, results := s.UpdatePartitions([]election.PartitionUpdate{{Topic: "a", State: election.PartitionState{PartitionEpoch: math.MaxInt32}}})
+	require.ErrorIs(t, results[0].Err, election.ErrInvalid)
+	require.Empty(t, ops)
+	values := map[string]string{"k": "v"}
+	ops, errs := s.SetConfigs([]election.Config{{Entity: election.Entity{Kind: election.BrokerEntity}, Values: values}})
+	require.ErrorIs(t, errs[0], election.ErrInvalid)
+	require.Empty(t, ops)
+	ops, errs = s.CreateTopics([]election.NewTopic{{Name: "b", ID: election.TopicID{2}, Partitions: make([]election.Assignment, 1), Config: values}})
+	require.ErrorIs(t, errs[0], election.ErrInvalid)
+	require.Empty(t, ops)
 }
 
 // TestDump plays random writes: what is planned can be applied, and a dump leads to the same state.
