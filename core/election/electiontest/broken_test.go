@@ -60,6 +60,7 @@ func (b broken) Member() election.Coordination {
 	m.membership = memoryMembership{m.memoryMember}
 	m.election = m.memoryMember
 	m.requests = memoryRequests{m.memoryMember}
+	m.portable = m.memoryMember
 	b.change(m)
 	return m
 }
@@ -70,7 +71,16 @@ type brokenMember struct {
 	membership election.Membership
 	election   election.Election
 	requests   election.Requests
+	portable   election.Portable
 	stop       func()
+}
+
+func (m *brokenMember) Export(ctx context.Context, o election.ExportOptions) (election.Export, error) {
+	return m.portable.Export(ctx, o)
+}
+
+func (m *brokenMember) Import(ctx context.Context, d election.Dump, o election.ImportOptions) error {
+	return m.portable.Import(ctx, d, o)
 }
 
 func (m *brokenMember) Election() election.Election     { return m.election }

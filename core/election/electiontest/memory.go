@@ -40,7 +40,7 @@ type Memory struct {
 
 // NewMemory makes a cluster that knows nothing.
 func NewMemory() *Memory {
-	m := &Memory{brokerID: 1000, alive: map[int32]*memoryRegistration{}, topics: map[string]election.Topic{},
+	m := &Memory{brokerID: lastReserved, alive: map[int32]*memoryRegistration{}, topics: map[string]election.Topic{},
 		configs: map[election.Entity]election.Config{}, watches: map[*memoryWatch]bool{}}
 	m.changed = sync.NewCond(&m.mu)
 	return m

@@ -37,6 +37,9 @@ type Cluster interface {
 type Options struct {
 	// Single says that a cluster has one member at a time: Member is called again after the one before was stopped.
 	Single bool
+	// Portable says that members implement election.Portable, whose clauses are checked then. With Single, too, a member that isn't
+	// started may be made while another one runs.
+	Portable bool
 	// Patience is how long something that must happen may take; 10 s when 0.
 	Patience time.Duration
 }
@@ -46,7 +49,9 @@ type Clause struct {
 	Name string
 	// Several says that it needs several members at a time.
 	Several bool
-	Check   func(t TB, s *Subject)
+	// Portable says that it is about election.Portable.
+	Portable bool
+	Check    func(t TB, s *Subject)
 }
 
 // Subject is what is being checked.
@@ -60,7 +65,7 @@ type Subject struct {
 // Run checks a new cluster made by make for each clause.
 func Run(t *testing.T, o Options, make func(t *testing.T) Cluster) {
 	for _, c := range Clauses() {
-		if c.Several && o.Single {
+		if c.Several && o.Single || c.Portable && !o.Portable {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) { c.Check(t, NewSubject(t, o, make(t))) })
@@ -80,43 +85,48 @@ func NewSubject(t TB, o Options, c Cluster) *Subject {
 // Clauses lists the sub-tests.
 func Clauses() []Clause {
 	return []Clause{
-		{"life cycle", false, checkLifeCycle},
-		{"0.2 nothing is shared", false, checkNothingShared},
-		{"0.3 waits end with their context", false, checkContexts},
-		{"0.3 waits end with Stop", false, checkStopEndsWaits},
-		{"0.4 what was written outlives the member", false, checkDurable},
-		{"0.4 writes are seen on other members", true, checkSeenElsewhere},
-		{"0.6 stale controllers change nothing", false, checkStale},
-		{"0.6 a successor elsewhere makes writes stale", true, checkStaleElsewhere},
-		{"0.6 writes on behalf of a controller elsewhere", true, checkDeputy},
-		{"0.7 bytes that are no text are refused", false, checkText},
-		{"1.1 epochs rise", false, checkEpochs},
-		{"1.2 one controller at a time", false, checkOneController},
-		{"1.2 one controller among members", true, checkOneControllerAmongMembers},
-		{"1.5 who is controller", false, checkController},
-		{"1.6 a term that ends is lost at once", false, checkTermLost},
-		{"2.1 one cluster id for ever", false, checkClusterID},
-		{"2.2 broker ids are given once", false, checkBrokerIDs},
-		{"2.3 broker epochs rise", false, checkBrokerEpochs},
-		{"2.4 no two brokers alike", false, checkBrokerExists},
-		{"2.5 brokers that make no sense", false, checkInvalidBrokers},
-		{"2.6 a registration that ends is lost at once", false, checkRegistrationLost},
-		{"2.7 who is alive", false, checkBrokers},
-		{"3.1 no change is missed", false, checkWatch},
-		{"3.1 no change elsewhere is missed", true, checkWatchElsewhere},
-		{"3.3 a slow watch costs no memory", false, checkSlowWatch},
-		{"3.4 a watch that is closed", false, checkWatchClosed},
-		{"4 reads", false, checkReads},
-		{"5 creating topics", false, checkCreateTopics},
-		{"6 setting assignments", false, checkSetAssignments},
-		{"7 updating partitions", false, checkUpdatePartitions},
-		{"7.1 one of many who race wins", false, checkRace},
-		{"8 deleting topics", false, checkDeletion},
-		{"9 configurations", false, checkConfigs},
-		{"10.1 producer ids are given once", false, checkProducerIDs},
-		{"11 requests", false, checkRequests},
-		{"11.3 marks taken back", false, checkUnmark},
-		{"random histories", false, checkHistories},
+		{Name: "life cycle", Check: checkLifeCycle},
+		{Name: "0.2 nothing is shared", Check: checkNothingShared},
+		{Name: "0.3 waits end with their context", Check: checkContexts},
+		{Name: "0.3 waits end with Stop", Check: checkStopEndsWaits},
+		{Name: "0.4 what was written outlives the member", Check: checkDurable},
+		{Name: "0.4 writes are seen on other members", Several: true, Check: checkSeenElsewhere},
+		{Name: "0.6 stale controllers change nothing", Check: checkStale},
+		{Name: "0.6 a successor elsewhere makes writes stale", Several: true, Check: checkStaleElsewhere},
+		{Name: "0.6 writes on behalf of a controller elsewhere", Several: true, Check: checkDeputy},
+		{Name: "0.7 bytes that are no text are refused", Check: checkText},
+		{Name: "1.1 epochs rise", Check: checkEpochs},
+		{Name: "1.2 one controller at a time", Check: checkOneController},
+		{Name: "1.2 one controller among members", Several: true, Check: checkOneControllerAmongMembers},
+		{Name: "1.5 who is controller", Check: checkController},
+		{Name: "1.6 a term that ends is lost at once", Check: checkTermLost},
+		{Name: "2.1 one cluster id for ever", Check: checkClusterID},
+		{Name: "2.2 broker ids are given once", Check: checkBrokerIDs},
+		{Name: "2.3 broker epochs rise", Check: checkBrokerEpochs},
+		{Name: "2.4 no two brokers alike", Check: checkBrokerExists},
+		{Name: "2.5 brokers that make no sense", Check: checkInvalidBrokers},
+		{Name: "2.6 a registration that ends is lost at once", Check: checkRegistrationLost},
+		{Name: "2.7 who is alive", Check: checkBrokers},
+		{Name: "3.1 no change is missed", Check: checkWatch},
+		{Name: "3.1 no change elsewhere is missed", Several: true, Check: checkWatchElsewhere},
+		{Name: "3.3 a slow watch costs no memory", Check: checkSlowWatch},
+		{Name: "3.4 a watch that is closed", Check: checkWatchClosed},
+		{Name: "4 reads", Check: checkReads},
+		{Name: "5 creating topics", Check: checkCreateTopics},
+		{Name: "6 setting assignments", Check: checkSetAssignments},
+		{Name: "7 updating partitions", Check: checkUpdatePartitions},
+		{Name: "7.1 one of many who race wins", Check: checkRace},
+		{Name: "8 deleting topics", Check: checkDeletion},
+		{Name: "9 configurations", Check: checkConfigs},
+		{Name: "10.1 producer ids are given once", Check: checkProducerIDs},
+		{Name: "11 requests", Check: checkRequests},
+		{Name: "11.3 marks taken back", Check: checkUnmark},
+		{Name: "12.1 exports", Portable: true, Check: checkExport},
+		{Name: "12.4 imports", Portable: true, Check: checkImport},
+		{Name: "12.4 imports one after the other", Portable: true, Check: checkImports},
+		{Name: "12.5 imports that are stopped", Portable: true, Check: checkImportStopped},
+		{Name: "12.6 imports that are refused", Portable: true, Check: checkImportRefused},
+		{Name: "random histories", Check: checkHistories},
 	}
 }
 

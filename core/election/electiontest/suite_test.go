@@ -9,5 +9,5 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMemory(t *testing.T) {
-	Run(t, Options{}, func(*testing.T) Cluster { return NewMemory() })
+	Run(t, Options{Portable: true}, func(*testing.T) Cluster { return NewMemory() })
 }
