@@ -140,6 +140,14 @@ func parseConnect(connect string) (servers []string, root string, err error) {
 	return servers, root, nil
 }
 
+// auth is what ZooKeeper's digest authentication takes; nil for none.
+func (o Options) auth() []byte {
+	if o.User == "" {
+		return nil
+	}
+	return []byte(o.User + ":" + o.Password)
+}
+
 // tlsConfig reads the files that the options name. It returns nil when there is no TLS.
 func (o Options) tlsConfig() (*tls.Config, error) {
 	if !o.TLS {

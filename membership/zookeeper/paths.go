@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/membership/zookeeper/internal/znode"
 )
 
 // Where things are, below the root. FORMAT.md says what they hold.
@@ -78,17 +79,11 @@ func (c *coordination) acl(path string) []zk.ACL {
 // prepare creates what must be there before a broker can do anything: the root, as Kafka does, and the nodes above those that it
 // writes.
 func (c *coordination) prepare(ctx context.Context, s *session) error {
-	for i, r := range c.root {
-		if r == '/' && i > 0 {
-			if err := c.createRoot(ctx, s, c.root[:i]); err != nil {
-				return err
-			}
-		}
+	if err := c.createRoots(ctx, s); err != nil {
+		return err
 	}
-	if c.root != "" {
-		if err := c.createRoot(ctx, s, c.root); err != nil {
-			return err
-		}
+	if n, err := s.get(ctx, clusterIDPath); err == nil && znode.IsImport(n.data) {
+		return fmt.Errorf("%w: below %q", election.ErrUnfinished, s.path("/"))
 	}
 	for _, path := range persistentPaths() {
 		if err := c.createAll(ctx, s, path); err != nil {
@@ -96,6 +91,21 @@ func (c *coordination) prepare(ctx context.Context, s *session) error {
 		}
 	}
 	return nil
+}
+
+// createRoots creates the root and what is above it.
+func (c *coordination) createRoots(ctx context.Context, s *session) error {
+	for i, r := range c.root {
+		if r == '/' && i > 0 {
+			if err := c.createRoot(ctx, s, c.root[:i]); err != nil {
+				return err
+			}
+		}
+	}
+	if c.root == "" {
+		return nil
+	}
+	return c.createRoot(ctx, s, c.root)
 }
 
 func (c *coordination) createRoot(ctx context.Context, s *session, path string) error {

@@ -53,5 +53,5 @@ func (c cluster) Member() election.Coordination {
 }
 
 func TestSuite(t *testing.T) {
-	electiontest.Run(t, electiontest.Options{Patience: patience}, func(t *testing.T) electiontest.Cluster { return newCluster(t) })
+	electiontest.Run(t, electiontest.Options{Patience: patience, Portable: true}, func(t *testing.T) electiontest.Cluster { return newCluster(t) })
 }

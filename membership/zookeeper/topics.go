@@ -84,12 +84,14 @@ func (c *coordination) topics(ctx context.Context, s *session, names []string) (
 	return topics, c.states(ctx, s, topics)
 }
 
+// place is where a state belongs.
+type place struct {
+	topic     *election.Topic
+	partition int
+}
+
 // states reads the states of all partitions of topics.
 func (c *coordination) states(ctx context.Context, s *session, topics []election.Topic) error {
-	type place struct {
-		topic     *election.Topic
-		partition int
-	}
 	var places []place
 	for i := range topics {
 		for p := range topics[i].Partitions {

@@ -103,12 +103,8 @@ func (c *coordination) Start(ctx context.Context) error {
 }
 
 func (c *coordination) open(ctx context.Context, tlsConfig *tls.Config) (*session, error) {
-	o := sessionOptions{servers: c.servers, root: c.root, timeout: c.o.SessionTimeout, tls: tlsConfig, log: c.log,
-		events: c.nodeChanged, joined: func(*session) { c.points.lost() }}
-	if c.o.User != "" {
-		o.auth = []byte(c.o.User + ":" + c.o.Password)
-	}
-	return openSession(ctx, o)
+	return openSession(ctx, sessionOptions{servers: c.servers, root: c.root, timeout: c.o.SessionTimeout, tls: tlsConfig, auth: c.o.auth(), log: c.log,
+		events: c.nodeChanged, joined: func(*session) { c.points.lost() }})
 }
 
 // Stop ends the term, the registrations and the watches, and the session with ZooKeeper.

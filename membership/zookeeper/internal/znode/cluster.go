@@ -30,6 +30,22 @@ func DecodeClusterID(data []byte) (string, error) {
 	return id, err
 }
 
+// importNode stands where the cluster's id belongs while a dump is being imported. It has no id, so that no broker starts on what is only
+// there in parts: neither this one nor Apache Kafka's takes it for a cluster's.
+type importNode struct {
+	Version string `json:"version"`
+	Import  string `json:"import"` // which; no two have the same
+}
+
+// EncodeImport writes what /cluster/id holds while an import is under way.
+func EncodeImport(name string) []byte { return encode(importNode{"1", name}) }
+
+// IsImport says whether a node is that of an import.
+func IsImport(data []byte) bool {
+	o, err := decode("cluster id", data)
+	return err == nil && o.has("import") && !o.has("id")
+}
+
 type controllerNode struct {
 	Version    int    `json:"version"`
 	Broker     int32  `json:"brokerid"`
