@@ -26,6 +26,7 @@ func assemble(c *composition, log *slog.Logger) (server, error) {
 		Compression:  codecs,
 		Offsets:      c.offsets,
 		Partitioners: partitioners,
+		Admin:        c.admin,
 		Logger:       log,
 	})
 	if err != nil || c.gateway == nil {

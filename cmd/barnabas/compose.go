@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/barnabas-mq/barnabas/core/broker/adminhttp"
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
@@ -34,6 +35,8 @@ type composition struct {
 
 	gateway     *config.Section // nil without one
 	gatewayMade gatewayFactory
+
+	admin *adminhttp.Options // nil without an admin server
 }
 
 // compose checks a configuration, from the root of its file on, and makes nothing yet. All faults come together.
@@ -45,7 +48,7 @@ func compose(root config.Section, parts components) (*composition, error) {
 			errs = append(errs, err)
 		}
 	}
-	collect(root.Only("broker", "storage", "election", "partitioner", "partitioners", "compression", "offsets", gatewayKey))
+	collect(root.Only("broker", "storage", "election", "partitioner", "partitioners", "compression", "offsets", gatewayKey, adminKey))
 	var err error
 	c.storage, err = choose(root, parts.storage)
 	collect(err)
@@ -66,6 +69,8 @@ func compose(root config.Section, parts components) (*composition, error) {
 	collect(err)
 	c.gatewayMade = parts.gateway
 	c.gateway, err = chooseGateway(root, parts.gateway)
+	collect(err)
+	c.admin, err = chooseAdmin(root)
 	collect(err)
 	broker, _ := root.Sub("broker")
 	if c.layers.Static, c.warnings, err = kafka.ReadStatic(broker); err == nil {
@@ -203,6 +208,9 @@ func (c *composition) rows() [][2]string {
 	}
 	if c.gateway != nil {
 		rows = append(rows, [2]string{gatewayKey, options(c.gatewayMade.Effective(*c.gateway))})
+	}
+	if c.admin != nil {
+		rows = append(rows, [2]string{adminKey, options(config.Fields(*c.admin))})
 	}
 	return rows
 }

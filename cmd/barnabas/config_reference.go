@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/barnabas-mq/barnabas/core/broker/adminhttp"
 	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/plugin"
@@ -133,7 +134,8 @@ func reference(parts components) []key {
 	codecs[0].Type, codecs[0].Default = "list of names, each alone or with options", strings.Join(parts.inProcess.Names(), ", ")
 	all = append(all, codecs...)
 	all = append(all, keysOf(parts.offsets, "Where consumer groups keep their offsets.")...)
-	return append(all, keysOfOne(gatewayKey, parts.gateway)...)
+	all = append(all, keysOfOne(gatewayKey, parts.gateway)...)
+	return append(all, keysOfSection(adminKey, adminSummary, config.Fields(adminhttp.DefaultOptions()))...)
 }
 
 // keyOf tells what there is to know of a property of Kafka's.
@@ -169,8 +171,13 @@ func keysOf[S, T any](registry plugin.Registry[S, T], doc string) []key {
 
 // keysOfOne lists an implementation and its options.
 func keysOfOne[S, T any](name string, factory plugin.Factory[S, T]) []key {
-	all := []key{{Name: name, Scope: inFile, Type: sectionType, Changes: atStart, Meaning: factory.Summary()}}
-	for _, o := range factory.Options() {
+	return keysOfSection(name, factory.Summary(), factory.Options())
+}
+
+// keysOfSection lists a section and the keys below it.
+func keysOfSection(name, summary string, fields []config.Field) []key {
+	all := []key{{Name: name, Scope: inFile, Type: sectionType, Changes: atStart, Meaning: summary}}
+	for _, o := range fields {
 		all = append(all, key{Name: name + "." + o.Name, Scope: inFile, Type: o.Type, Default: o.Default, Changes: atStart, Meaning: o.Doc})
 	}
 	return all

@@ -80,7 +80,7 @@ func TestConfigReferenceIsComplete(t *testing.T) {
 		assert.Contains(t, ofTopics, d.Name)
 	}
 	t.Chdir(t.TempDir())
-	for key := range shownConfig(t, nil, "--set", "gateway={}") {
+	for key := range shownConfig(t, nil, "--set", "gateway={}", "--set", "admin={}") {
 		if before, after, indexed := strings.Cut(key, "["); indexed { // compression[0].gzip.level
 			_, after, _ = strings.Cut(after, "]")
 			key = before + after

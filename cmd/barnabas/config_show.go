@@ -109,6 +109,12 @@ func effective(root config.Section, c *composition) []setting {
 	} else {
 		l.options(gatewayKey, *c.gateway, c.gatewayMade.Effective(*c.gateway))
 	}
+	if c.admin == nil {
+		l.add(adminKey, "", originDefault)
+	} else {
+		section, _ := root.Sub(adminKey)
+		l.options(adminKey, section, config.Fields(*c.admin))
+	}
 	return l
 }
 

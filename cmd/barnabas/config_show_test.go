@@ -118,7 +118,7 @@ func TestConfigShowIsComplete(t *testing.T) {
 			assert.Contains(t, rows, "broker."+d.Name)
 		}
 	}
-	for _, key := range []string{"storage", "election", "partitioner", "compression[0]", "offsets", "gateway"} {
+	for _, key := range []string{"storage", "election", "partitioner", "compression[0]", "offsets", "gateway", "admin"} {
 		assert.Contains(t, rows, key)
 	}
 	for key, row := range rows {

@@ -153,6 +153,10 @@ func (a *app) announce(c *composition, broker server) {
 	rows := append([][2]string{{"barnabas", version()}}, c.rows()...)
 	if f, ok := broker.(*fronted); ok {
 		rows = append(rows, [2]string{"http", f.front()})
+		broker = f.server
+	}
+	if a, ok := broker.(administered); ok && a.AdminAddr() != nil {
+		rows = append(rows, [2]string{"admin server", "http://" + a.AdminAddr().String()})
 	}
 	rows = append(rows, [2]string{"serving", strings.Join(texts, ", ")})
 	_ = printRows(a.out, rows) // a reader that is gone is no reason to stop serving

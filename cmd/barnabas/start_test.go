@@ -25,8 +25,11 @@ func elsewhere(t *testing.T, file string) source {
 		"broker.listeners=PLAINTEXT://127.0.0.1:0",
 		"broker.log.dirs=" + t.TempDir(),
 	}}
-	if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "\n"+gatewayKey+":") {
-		from.sets = append(from.sets, gatewayKey+".listen=127.0.0.1:0")
+	text, err := os.ReadFile(file)
+	for _, key := range []string{gatewayKey, adminKey} {
+		if err == nil && strings.Contains("\n"+string(text), "\n"+key+":") {
+			from.sets = append(from.sets, key+".listen=127.0.0.1:0")
+		}
 	}
 	return from
 }

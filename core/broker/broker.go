@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/adminhttp"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
@@ -46,6 +47,8 @@ type Broker struct {
 	addresses atomic.Pointer[[]kafka.Listener]
 	serving   atomic.Bool   // all rooms below are there
 	ready     chan struct{} // closed when clients are answered
+
+	admin *adminhttp.Server // nil without one
 
 	storage      storage.Storage
 	codecs       *compression.Set
@@ -112,6 +115,7 @@ func (b *Broker) Advertised() []kafka.Listener {
 func (b *Broker) Start(ctx context.Context) error {
 	begin := time.Now()
 	for _, step := range []func(context.Context) error{
+		b.startAdmin,
 		b.startPlugins,
 		b.openDirs,
 		b.startCoordination,

@@ -3,6 +3,7 @@ package broker
 import (
 	"log/slog"
 
+	"github.com/barnabas-mq/barnabas/core/broker/adminhttp"
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
@@ -32,6 +33,11 @@ type Options struct {
 	// Partitioners are those that topics may declare (barnabas.partitioner), each under a name of its own. The first is for topics
 	// that declare none (see [Broker.Partitioner]).
 	Partitioners []Maker[partitioner.Settings, partitioner.Partitioner]
+
+	// Admin turns on the HTTP server for those who watch and run the broker; nil is for none.
+	Admin *adminhttp.Options
+	// AdminRoutes are what the admin server is to answer beside the broker's own: what concerns the process, such as its logger.
+	AdminRoutes []adminhttp.Route
 
 	// Logger gets what the broker has to say; nil discards it.
 	Logger *slog.Logger

@@ -65,6 +65,16 @@ func (b *Broker) Addr() string { return b.addr }
 // Dir is the broker's log directory.
 func (b *Broker) Dir() string { return b.setup.dir }
 
+// Admin is the address of the admin server, as the beginning of a URL. It takes the option [Admin], the broker has to run, and it is
+// another one after a restart.
+func (b *Broker) Admin() string {
+	b.t.Helper()
+	if b.broker == nil || b.broker.AdminAddr() == nil {
+		b.t.Fatalf("brokertest: the broker is stopped, or has no admin server")
+	}
+	return "http://" + b.broker.AdminAddr().String()
+}
+
 // Misplaced is what topics that check where their records are have counted; the broker has to run.
 func (b *Broker) Misplaced() []broker.Misplaced {
 	b.t.Helper()

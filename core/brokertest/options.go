@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/barnabas-mq/barnabas/core/broker"
+	"github.com/barnabas-mq/barnabas/core/broker/adminhttp"
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/election"
@@ -50,6 +51,15 @@ func Log() Option { return func(s *setup) { s.log = true } }
 
 // Logger gets what the broker logs; without it, and without Log, nobody does.
 func Logger(l *slog.Logger) Option { return func(s *setup) { s.options.Logger = l } }
+
+// Admin turns on the admin server, on any free port; see [Broker.Admin].
+func Admin() Option {
+	return func(s *setup) {
+		o := adminhttp.DefaultOptions()
+		o.Listen = "127.0.0.1:0"
+		s.options.Admin = &o
+	}
+}
 
 // Storage says what keeps the segments. Options are YAML, as below the plug-in's name in a configuration: "max_growth: 1MiB".
 func Storage(f storage.Factory, options ...string) Option {
