@@ -36,7 +36,14 @@ func start(t *testing.T, o Options, routes ...Route) *Server {
 	return s
 }
 
-func ask(t *testing.T, s *Server, method, path, body string, header ...string) (*http.Response, string) {
+// answer is what came back.
+type answer struct {
+	status      int
+	contentType string
+	text        string
+}
+
+func ask(t *testing.T, s *Server, method, path, body string, header ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Addr().String()+path, strings.NewReader(body))
 	require.NoError(t, err)
@@ -49,7 +56,7 @@ func ask(t *testing.T, s *Server, method, path, body string, header ...string) (
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return resp, string(text)
+	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), string(text)}
 }
 
 // echo answers with the request's body, or what is wrong with it.
@@ -88,22 +95,22 @@ func TestServerAnswers(t *testing.T) {
 		{name: "a page elsewhere", method: "POST", path: "/a", header: []string{"Origin", "http://example.com"}, status: 403, answer: "another origin"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			resp, text := ask(t, s, c.method, c.path, c.body, c.header...)
-			assert.Equal(t, c.status, resp.StatusCode)
-			assert.Contains(t, text, c.answer)
-			assert.Equal(t, "application/json", resp.Header.Get("Content-Type"))
+			got := ask(t, s, c.method, c.path, c.body, c.header...)
+			assert.Equal(t, c.status, got.status)
+			assert.Contains(t, got.text, c.answer)
+			assert.Equal(t, "application/json", got.contentType)
 			if c.status >= 400 {
 				var e Error
-				require.NoError(t, json.Unmarshal([]byte(text), &e))
+				require.NoError(t, json.Unmarshal([]byte(got.text), &e))
 				assert.Equal(t, c.status, e.Status)
 			}
 		})
 	}
-	resp, text := ask(t, s, "GET", "/", "")
-	assert.Equal(t, 200, resp.StatusCode)
+	got := ask(t, s, "GET", "/", "")
+	assert.Equal(t, 200, got.status)
 	assert.JSONEq(t, `[
 		{"method": "GET", "path": "/a", "summary": "one"}, {"method": "POST", "path": "/a", "summary": "another"},
-		{"method": "GET", "path": "/below/", "summary": "all below"}, {"method": "GET", "path": "/panics", "summary": "never well"}]`, text)
+		{"method": "GET", "path": "/below/", "summary": "all below"}, {"method": "GET", "path": "/panics", "summary": "never well"}]`, got.text)
 }
 
 // TestHeadersAreBounded: what is too large isn't read, so that the answer may or may not arrive before the connection ends.

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/meter"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
@@ -72,6 +74,9 @@ func (h *handlers) produce(ctx context.Context, r *Request) Reply {
 	x.run()
 	return x.reply()
 }
+
+// produceKind is what requests of this file count as.
+const produceKind = meter.Kind(kmsg.Produce)
 
 // produceCall is one Produce request under way. It is used again, unless its answer had to wait.
 type produceCall struct {
@@ -270,6 +275,7 @@ func onlyShort(records []byte) bool {
 
 func (x *produceCall) fail(result *produceResult, err error) {
 	result.code = code(err)
+	x.h.Meter.Failed(produceKind, result.code)
 	if x.failed == nil {
 		x.failed = err
 	}
@@ -394,7 +400,9 @@ func (x *produceCall) finish(i int, err error) {
 	defer x.mu.Unlock()
 	w := &x.waits[i]
 	w.over = true
-	appendInt16(x.response.B[:w.codeAt], code(err))
+	c := code(err)
+	x.h.Meter.Failed(produceKind, c)
+	appendInt16(x.response.B[:w.codeAt], c)
 	x.end()
 }
 
@@ -415,6 +423,7 @@ func (x *produceCall) expire() {
 		w := &x.waits[i]
 		if !w.over && w.cancel != nil && w.cancel() {
 			w.over = true
+			x.h.Meter.Failed(produceKind, kerr.RequestTimedOut.Code)
 			x.end()
 		}
 	}

@@ -44,6 +44,7 @@ func (h *handlers) apiVersions(t *Table, r *Request) Reply {
 // unsupportedApiVersions answers an ApiVersions request of an unknown version.
 func (t *Table) unsupportedApiVersions(r *Request) Reply {
 	own := t.rows[kmsg.ApiVersions]
+	t.meter.Refused(kmsg.ApiVersions.Int16(), r.Version(), own.max)
 	resp := kmsg.NewPtrApiVersionsResponse()
 	resp.ErrorCode = kerr.UnsupportedVersion.Code
 	resp.ApiKeys = []kmsg.ApiVersionsResponseApiKey{{ApiKey: kmsg.ApiVersions.Int16(), MinVersion: own.min, MaxVersion: own.max}}

@@ -11,6 +11,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/meter"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
@@ -22,6 +23,8 @@ import (
 type Deps struct {
 	Logger *slog.Logger
 	Now    func() time.Time
+	// Meter counts what is answered; nil is for one of the handlers' own.
+	Meter *meter.Requests
 
 	Cluster *Cluster
 	// Partitions are the replicas of this broker.
@@ -117,6 +120,9 @@ func newHandlers(d Deps) *handlers {
 	}
 	if d.Now == nil {
 		d.Now = time.Now
+	}
+	if d.Meter == nil {
+		d.Meter = meter.NewRequests()
 	}
 	if d.FetchMaxBytes <= 0 {
 		d.FetchMaxBytes = defaultFetchMaxBytes

@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/meter"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 )
 
@@ -19,7 +20,9 @@ type Reply = wire.Reply
 
 // Request is one request. It is valid until its handler returns.
 type Request struct {
-	wire *wire.Request
+	wire  *wire.Request
+	row   *row
+	meter *meter.Requests
 
 	// Body is the decoded request, of the type that kmsg has for the key, its version set. It owns its memory. Nil for requests that
 	// decode their bytes themselves.
@@ -56,6 +59,7 @@ func (r *Request) Resume() { r.wire.Conn.Resume() }
 // Answer is the reply that sends resp, in the version of the request. resp is encoded at once and is the caller's again.
 func (r *Request) Answer(resp kmsg.Response) Reply {
 	resp.SetVersion(r.Version())
+	r.countCodes(resp)
 	out := r.wire.NewResponse()
 	out.B = resp.AppendTo(out.B)
 	return wire.Respond(out)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/meter"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 )
 
@@ -16,7 +18,7 @@ import (
 // have (nil) has no rows, and so isn't advertised either.
 func Handlers(d Deps) *Table {
 	h := newHandlers(d)
-	t := &Table{interBroker: d.InterBroker, ready: d.Ready}
+	t := &Table{interBroker: d.InterBroker, ready: d.Ready, meter: h.Meter}
 	t.add(kmsg.ApiVersions, 0, 4, func(ctx context.Context, r *Request) Reply { return h.apiVersions(t, r) })
 	if d.Partitions != nil {
 		t.addRaw(kmsg.Produce, 0, 13, h.produce)
@@ -65,6 +67,7 @@ type Table struct {
 
 	interBroker string          // the listener that brokers use among themselves
 	ready       <-chan struct{} // closed when clients are to be answered; nil: at once
+	meter       *meter.Requests
 	// large lets one oversized body be decoded at a time.
 	large sync.Mutex
 }
@@ -76,6 +79,7 @@ type row struct {
 	raw      bool  // the handler decodes the body
 	between  bool  // only brokers send it
 	handler  Handler
+	codes    *codePlaces // of the response, for those that kmsg encodes
 }
 
 // Range is what ApiVersions says about a key.
@@ -115,6 +119,9 @@ func (t *Table) put(key kmsg.Key, r *row) {
 		if req.SetVersion(v); req.IsFlexible() {
 			r.flexible = v
 		}
+	}
+	if !r.raw {
+		r.codes = findCodes(reflect.TypeOf(req.ResponseKind()).Elem())
 	}
 	t.rows[key] = r
 }
@@ -160,11 +167,21 @@ func (t *Table) Form(key, version int16) wire.Form {
 	return wire.Flexible
 }
 
+// Refuse is told of a request that Form refuses; it makes a Table a wire.Handler.
+func (t *Table) Refuse(key, version int16) error {
+	newest := int16(-1)
+	if key >= 0 && int(key) < len(t.rows) && t.rows[key] != nil {
+		newest = t.rows[key].max
+	}
+	t.meter.Refused(key, version, newest)
+	return fmt.Errorf("no request with key %d and version %d", key, version)
+}
+
 // Serve decodes a request and lets its handler answer; it makes a Table a wire.Handler. A body that does not decode closes
 // the connection, as in Kafka; bytes behind it are ignored.
 func (t *Table) Serve(ctx context.Context, w *wire.Request) Reply {
 	r := t.row(w.Key, w.Version)
-	req := Request{wire: w}
+	req := Request{wire: w, row: r, meter: t.meter}
 	if r == nil {
 		return t.unsupportedApiVersions(&req)
 	}

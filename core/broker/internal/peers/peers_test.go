@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"sync"
@@ -56,6 +57,10 @@ func (f *fake) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	require.NoError(f.t, f.server.Stop(ctx))
+}
+
+func (f *fake) Refuse(key, version int16) error {
+	return fmt.Errorf("no request with key %d and version %d", key, version)
 }
 
 func (f *fake) Form(key, version int16) wire.Form {

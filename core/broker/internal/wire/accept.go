@@ -52,9 +52,12 @@ func (s *Server) admit(l *listener, nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped || !s.roomFor(host, descriptor(nc)) {
+		s.counts.Refused++
 		nc.Close()
 		return
 	}
+	s.counts.Accepted++
+	c.shard = uint32(s.counts.Accepted)
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	c.room.L = &c.mu
 	c.in.pool, c.in.max, c.in.moved = &s.buffers, s.options.MaxRequestBytes, &c.progress
@@ -112,6 +115,7 @@ func (s *Server) roomFor(host string, descriptor int) bool {
 		return false
 	}
 	idlest.close()
+	s.counts.Idle++
 	return true
 }
 
@@ -188,6 +192,7 @@ func (s *Server) idle(now time.Time) []*Conn {
 			c.seen.since = now
 		} else if now.Sub(since) >= s.options.MaxIdle {
 			idle = append(idle, c)
+			s.counts.Idle++
 		}
 	}
 	return idle

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -16,6 +17,10 @@ import (
 
 // broker answers ApiVersions and Metadata requests, and DeleteTopics when release is closed.
 type broker struct{ release chan struct{} }
+
+func (b *broker) Refuse(key, version int16) error {
+	return fmt.Errorf("no request with key %d and version %d", key, version)
+}
 
 func (b *broker) Form(key, version int16) Form {
 	req := kmsg.RequestForKey(key)

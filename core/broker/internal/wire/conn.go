@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/meter"
 )
 
 // Request is one request, as the handler gets it. It is valid until the handler returns: the connection uses it again.
@@ -27,7 +29,11 @@ type Request struct {
 	Conn *Conn
 
 	form Form
+	kind meter.Kind
 }
+
+// CountAs says what kind of request this is, where its key alone doesn't tell.
+func (r *Request) CountAs(k meter.Kind) { r.kind = k }
 
 // NewResponse begins the response to r: frame and header are in place, the caller appends the body.
 func (r *Request) NewResponse() *Response {
@@ -46,6 +52,9 @@ func (r *Request) NewResponse() *Response {
 type Handler interface {
 	// Form says how the headers of this key and version look, or that they are refused.
 	Form(key, version int16) Form
+
+	// Refuse is told of a request whose form is Refused, before its connection is closed, and gives the cause for the log.
+	Refuse(key, version int16) error
 
 	// Serve answers one request. It may block; ctx ends when the server drains, when the connection breaks and, between
 	// [Conn.Waiting] and the end of the wait, when the peer goes away. A panic closes the connection and is logged.
@@ -71,6 +80,7 @@ type Conn struct {
 	tcp      *net.TCPConn // nc, when it is one
 	host     string       // the peer's address without the port
 	ip       string       // the key under which the peer is counted
+	shard    uint32       // of the counters
 
 	ctx    context.Context // ends with the connection and when the server drains
 	cancel context.CancelFunc
@@ -80,7 +90,7 @@ type Conn struct {
 	in       frameReader
 	request  Request
 	clientID string
-	software Software
+	software atomic.Pointer[Software]
 	out      sender
 	held     *Response // one or more responses that wait for the next one, see hold; only while nobody else writes
 	watch    watch
@@ -111,11 +121,16 @@ func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 // LocalAddr is the address at which the client reached the broker.
 func (c *Conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
 
-// Software is what the client said of itself, empty when it did not. Only for handlers of this connection.
-func (c *Conn) Software() Software { return c.software }
+// Software is what the client said of itself, empty when it did not.
+func (c *Conn) Software() Software {
+	if s := c.software.Load(); s != nil {
+		return *s
+	}
+	return Software{}
+}
 
 // SetSoftware remembers what the client said of itself. Only for handlers of this connection.
-func (c *Conn) SetSoftware(s Software) { c.software = s }
+func (c *Conn) SetSoftware(s Software) { c.software.Store(&s) }
 
 // serve runs the connection until it ends. It is its goroutine.
 func (c *Conn) serve() {
@@ -151,22 +166,27 @@ func (c *Conn) loop() error {
 
 // handle answers one frame. An error ends the connection.
 func (c *Conn) handle(frame []byte) error {
+	began := c.server.clock()
 	h, err := parseKey(frame)
 	if err != nil {
+		c.server.meter.Broken()
 		return err
 	}
 	form := c.server.handler.Form(h.key, h.version)
 	if form == Refused {
-		return fmt.Errorf("no request with key %d and version %d", h.key, h.version)
+		return c.server.handler.Refuse(h.key, h.version)
 	}
 	if err := h.parse(form); err != nil {
+		c.server.meter.Broken()
 		return fmt.Errorf("key %d, version %d: %w", h.key, h.version, err)
 	}
 	if string(h.clientID) != c.clientID {
 		c.clientID = string(h.clientID)
 	}
-	c.request = Request{Key: h.key, Version: h.version, CorrelationID: h.correlationID, ClientID: c.clientID, Body: h.body, Conn: c, form: form}
-	return c.deliver(c.call())
+	c.request = Request{Key: h.key, Version: h.version, CorrelationID: h.correlationID, ClientID: c.clientID, Body: h.body, Conn: c, form: form, kind: meter.Kind(h.key)}
+	reply := c.call()
+	reply.asked = asked{kind: c.request.kind, version: h.version, size: int64(len(frame)) + 4, at: began}
+	return c.deliver(reply)
 }
 
 // call runs the handler.
@@ -232,10 +252,12 @@ func (c *Conn) writeQueue() {
 		c.room.Broadcast()
 		c.mu.Unlock()
 		if r.pending != nil {
+			asked := r.asked
 			var ok bool
 			if r, ok = r.pending.wait(c.gone); !ok {
 				continue
 			}
+			r.asked = asked
 		}
 		if c.closed() {
 			r.release()
@@ -266,6 +288,7 @@ func (c *Conn) hold(r Reply) bool {
 	if r.response.seal() != nil {
 		return false // send says why
 	}
+	c.count(r.asked, r.response.Size())
 	c.join(r.response)
 	return true
 }
@@ -290,8 +313,31 @@ func (c *Conn) sendHeld() error {
 	return c.write(r)
 }
 
-// send writes one complete reply. Only the goroutine whose turn it is to write may call it.
+// send writes one complete reply, and counts its request. Only the goroutine whose turn it is to write may call it.
 func (c *Conn) send(r Reply) error {
+	size := int64(0)
+	if r.response != nil {
+		size = r.response.Size()
+	}
+	err := c.transmit(r)
+	switch {
+	case r.Closes():
+		if !errors.Is(r.cause, context.Canceled) {
+			c.server.meter.Broken()
+		}
+	case err == nil:
+		c.count(r.asked, size)
+	}
+	return err
+}
+
+// count counts a request that is answered.
+func (c *Conn) count(q asked, out int64) {
+	c.server.meter.Served(c.shard, q.kind, q.version, c.server.clock()-q.at, q.size, out)
+}
+
+// transmit writes one complete reply.
+func (c *Conn) transmit(r Reply) error {
 	if r.response == nil {
 		if err := c.sendHeld(); err != nil || r.silent {
 			return err

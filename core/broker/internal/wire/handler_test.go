@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -46,6 +47,10 @@ type testHandler struct {
 type laterReply struct {
 	p    *Pending
 	resp *Response
+}
+
+func (h *testHandler) Refuse(key, version int16) error {
+	return fmt.Errorf("no request with key %d and version %d", key, version)
 }
 
 func (h *testHandler) Form(key, version int16) Form {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/meter"
 	"github.com/barnabas-mq/barnabas/core/storage"
 )
 
@@ -75,6 +77,15 @@ type Reply struct {
 	silent   bool
 	soon     bool
 	cause    error
+	asked    asked
+}
+
+// asked is what a connection remembers of a request until it is answered.
+type asked struct {
+	kind    meter.Kind
+	version int16
+	size    int64         // bytes of the frame, its size field included
+	at      time.Duration // by the server's clock, when all of it was there
 }
 
 // Respond is the reply that sends r.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/meter"
 )
 
 // Options are what a [Server] needs. Zero limits mean Kafka's defaults.
@@ -30,6 +32,8 @@ type Options struct {
 	// SendBuffer and ReceiveBuffer are the sizes of the sockets' buffers in bytes: socket.send.buffer.bytes and
 	// socket.receive.buffer.bytes. 0 and below leave them to the system.
 	SendBuffer, ReceiveBuffer int
+	// Meter counts requests; nil is for one of the server's own.
+	Meter *meter.Requests
 }
 
 // Limits are on the number of connections. They hold for new ones.
@@ -65,6 +69,8 @@ type Server struct {
 	logger  *slog.Logger
 	handler Handler
 	options Options
+	meter   *meter.Requests
+	began   time.Time
 
 	buffers   Buffers
 	responses sync.Pool
@@ -80,6 +86,7 @@ type Server struct {
 	limits    Limits
 	started   bool
 	stopped   bool
+	counts    Counts
 	most      int // connections when MaxDescriptor was reached, 0 when it isn't
 
 	running sync.WaitGroup // connections, acceptors and the sweeper
@@ -105,7 +112,10 @@ func New(o Options) (*Server, error) {
 	if o.MaxIdle <= 0 {
 		o.MaxIdle = DefaultMaxIdle
 	}
-	s := &Server{logger: o.Logger, handler: o.Handler, options: o, conns: map[*Conn]struct{}{}, perIP: map[string]int{}, limits: o.Limits}
+	if o.Meter == nil {
+		o.Meter = meter.NewRequests()
+	}
+	s := &Server{logger: o.Logger, handler: o.Handler, options: o, meter: o.Meter, began: time.Now(), conns: map[*Conn]struct{}{}, perIP: map[string]int{}, limits: o.Limits}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -195,12 +205,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return fmt.Errorf("%d connections were closed before their requests were answered: %w", len(conns), ctx.Err())
 }
 
-// Connections is how many clients are connected.
-func (s *Server) Connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
-}
+// clock is the time since the server was made.
+func (s *Server) clock() time.Duration { return time.Since(s.began) }
 
 func (s *Server) snapshot() []*Conn {
 	conns := make([]*Conn, 0, len(s.conns))
