@@ -72,7 +72,7 @@ func TestProduceAndConsume(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		return must(t, "", "consume", "-t", "t", "-b", b) == "none\ngzip\nsnappy\nlz4\nzstd\n"
-	}, 10*time.Second, 50*time.Millisecond, "without acknowledgements it may take a moment")
+	}, time.Minute, 50*time.Millisecond, "without acknowledgements it may take a moment")
 
 	// Kafka's own Java client puts these keys there: murmur2 of "a" and "b", modulo 3.
 	must(t, "a:1\nb:2\r\na:", "produce", "-t", "t", "-b", b, "-K", ":", "-H", "h=v", "-H", "empty=")
@@ -180,7 +180,7 @@ func TestNobodyThere(t *testing.T) {
 		got = typed(t, "", append(strings.Fields(args), "-b", silent.Addr().String(), "--timeout", "1s")...)
 		assert.Equal(t, exitFailed, got.code)
 		assert.Contains(t, got.err, "no answer from", args)
-		assert.Less(t, time.Since(begin), 20*time.Second)
+		assert.Less(t, time.Since(begin), time.Minute)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // seen is what a consumer finds in a topic from its start to its end: all records of each key.
 func seen(t *testing.T, hostPort, topic string) map[string][]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(hostPort), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestCompactedTopic(t *testing.T) {
 			delete(got, "last")
 			return assert.ObjectsAreEqual(wanted, got)
 		}
-		require.Eventually(t, compacted, 20*time.Second, 20*time.Millisecond)
+		require.Eventually(t, compacted, time.Minute, 20*time.Millisecond)
 
 		alterTopic(t, admin, "t", "delete.retention.ms", "0")
 		// The time is counted from when the tombstone was first compacted; of a new one that is now.
@@ -112,7 +112,7 @@ func TestCompactedTopic(t *testing.T) {
 		require.Eventually(t, func() bool {
 			roll() // a log without anything new isn't compacted
 			return compacted()
-		}, 20*time.Second, 20*time.Millisecond)
+		}, time.Minute, 20*time.Millisecond)
 
 		err = client.ProduceSync(t.Context(), &kgo.Record{Value: []byte("without a key")}).FirstErr()
 		require.ErrorIs(t, err, kerr.InvalidRecord)
@@ -175,7 +175,7 @@ func TestCommittedOffsetsAreCompacted(t *testing.T) {
 			})
 			return n
 		}
-		require.Eventually(t, func() bool { return size() < 6000 }, 20*time.Second, 10*time.Millisecond, "%d commits have more than 100 bytes each", commits)
+		require.Eventually(t, func() bool { return size() < 6000 }, time.Minute, 10*time.Millisecond, "%d commits have more than 100 bytes each", commits)
 		require.Equal(t, wanted, committed(t, admin))
 	})
 	t.Run("after a restart", func(t *testing.T) {

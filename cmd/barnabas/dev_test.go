@@ -76,7 +76,7 @@ func TestDevCluster(t *testing.T) {
 	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	dir := filepath.Join(t.TempDir(), "cluster")
-	cmd := exec.Command(program, "dev", "cluster", "--port", "0", "--zookeeper-port", "0", "--dir", dir, "--restart", "6s", "--set", "election.zookeeper.session_timeout=3s", "--set", "broker.num.partitions=3")
+	cmd := exec.Command(program, "dev", "cluster", "--port", "0", "--zookeeper-port", "0", "--dir", dir, "--restart", "10s", "--set", "election.zookeeper.session_timeout=3s", "--set", "broker.num.partitions=3")
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestDevCluster(t *testing.T) {
 	require.Contains(t, on("topic", "reassign", "moving", "--replicas", "0=3,1", "--replicas", "1=1,3", "--throttle", "100MiB"), "done: no reassignment is going on")
 	soon := func(pattern string, args ...string) { // each broker hears of it a moment later than the controller
 		t.Helper()
-		require.Eventually(t, func() bool { return regexp.MustCompile(pattern).MatchString(on(args...)) }, 30*time.Second, 100*time.Millisecond)
+		require.Eventually(t, func() bool { return regexp.MustCompile(pattern).MatchString(on(args...)) }, time.Minute, 100*time.Millisecond)
 	}
 	soon(`0 +[13] +\d+ +3,1 +`, "topic", "describe", "moving")
 	require.NotContains(t, on("topic", "describe", "moving"), "throttled", "the throttle is left")

@@ -76,7 +76,7 @@ func TestGatewayServes(t *testing.T) {
 	select {
 	case err := <-ended:
 		assert.NoError(t, err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		assert.Fail(t, "it doesn't stop")
 	}
 }

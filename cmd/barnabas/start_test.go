@@ -71,7 +71,7 @@ func start(t *testing.T, from source) string {
 		select {
 		case err := <-ended:
 			assert.NoError(t, err)
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			assert.Fail(t, "the broker doesn't stop")
 		}
 	})
@@ -81,7 +81,7 @@ func start(t *testing.T, from source) string {
 // roundTrip produces a record and consumes it.
 func roundTrip(t *testing.T, hostPort, topic, value string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(hostPort), kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic(topic),
 		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))

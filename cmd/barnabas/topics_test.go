@@ -118,7 +118,7 @@ func TestTopicsOutliveTheProcess(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		require.Eventually(t, func() bool { return len(topicDirs(t, dir)) == 3 }, 30*time.Second, 20*time.Millisecond,
+		require.Eventually(t, func() bool { return len(topicDirs(t, dir)) == 3 }, time.Minute, 20*time.Millisecond,
 			"round %d: left over: %v", round, topicDirs(t, dir))
 	}
 	p.end(t, syscall.SIGTERM)

@@ -143,7 +143,7 @@ func TestConsumerGroups(t *testing.T) {
 				}
 				first := consumer(t, address, "g", "t", balancer())
 				stopFirst := run(first)
-				require.Eventually(t, func() bool { return s.all() == records }, 30*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return s.all() == records }, time.Minute, 10*time.Millisecond)
 
 				second := consumer(t, address, "g", "t", balancer())
 				stopSecond := run(second)
@@ -158,12 +158,12 @@ func TestConsumerGroups(t *testing.T) {
 						return err == nil && d["g"].Err == nil && d["g"].State == "Stable" && len(d["g"].Members) == n
 					}
 				}
-				require.Eventually(t, members(3), 30*time.Second, 20*time.Millisecond)
+				require.Eventually(t, members(3), time.Minute, 20*time.Millisecond)
 				wire.kill()
 				stopThird()
-				require.Eventually(t, members(2), 30*time.Second, 20*time.Millisecond, "the dead member stays")
+				require.Eventually(t, members(2), time.Minute, 20*time.Millisecond, "the dead member stays")
 				fillMore(t, address, "t", records)
-				require.Eventually(t, func() bool { return s.all() == 2*records }, 30*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return s.all() == 2*records }, time.Minute, 10*time.Millisecond)
 				stopFirst()
 				stopSecond()
 				wg.Wait()
@@ -249,7 +249,7 @@ func TestGroupsSurviveARestart(t *testing.T) {
 	require.Eventually(t, func() bool {
 		got, err := adm.FetchOffsets(ctx, "g0")
 		return err == nil && len(got) == 0
-	}, 20*time.Second, 20*time.Millisecond, "offsets of a deleted topic stay")
+	}, time.Minute, 20*time.Millisecond, "offsets of a deleted topic stay")
 }
 
 // TestStaticMemberRestarts: it comes back with its instance id and no rebalance.

@@ -115,7 +115,7 @@ func TestTransactions(t *testing.T) {
 				if commit {
 					want = "CompleteCommit"
 				}
-				require.Eventually(t, func() bool { return transactionState(t, c, id) == want }, 10*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return transactionState(t, c, id) == want }, time.Minute, time.Millisecond)
 			}
 			require.Equal(t, []string{"0", "in a transaction"}, values(t, address, "t"))
 			require.EqualValues(t, 7, committedOffset(t, c))
@@ -144,7 +144,7 @@ func TestCommitIsCompletedAfterACrash(t *testing.T) {
 			if state == txn.PrepareCommit {
 				complete, read, offset = "CompleteCommit", []string{"0", "decided"}, 7
 			}
-			require.Eventually(t, func() bool { return transactionState(t, c, "id") == complete }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return transactionState(t, c, "id") == complete }, time.Minute, time.Millisecond)
 			require.Equal(t, read, values(t, address, "t"))
 			require.Equal(t, offset, committedOffset(t, c))
 			ends, err := kadm.NewClient(c).ListEndOffsets(t.Context(), "t")

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // roundTrip creates a topic before the client that uses it is there: clients are slow to look again for one that was missing.
 func roundTrip(t testing.TB, addr, topic, value string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	admin, err := kadm.NewOptClient(kgo.SeedBrokers(addr))
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func roundTrip(t testing.TB, addr, topic, value string) {
 
 // consumeNext produces a record and consumes from an offset, which is to give just that record first.
 func consumeNext(t testing.TB, addr, topic, value string, from kgo.Offset) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DefaultProduceTopic(topic), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(from))
 	require.NoError(t, err)

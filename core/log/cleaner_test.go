@@ -39,7 +39,7 @@ func compacting(t testing.TB, change func(*ManagerOptions), paths ...string) *Ma
 
 func compactedTo(t testing.TB, l *Log, offset int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return l.CleanedTo() == offset }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.CleanedTo() == offset }, time.Minute, time.Millisecond)
 }
 
 func TestCleaner(t *testing.T) {
@@ -60,7 +60,7 @@ func TestCleaner(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		return strings.HasPrefix(checkpoint(), "0\n2\n") && strings.Contains(checkpoint(), "a 0 2\n") && strings.Contains(checkpoint(), "b 3 2\n")
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	// What is cut off below is dirty again before it is cut.
 	require.NoError(t, a.TruncateTo(1))
 	require.NotContains(t, checkpoint(), "a 0 2\n")
@@ -143,7 +143,7 @@ func TestUncleanable(t *testing.T) {
 		rollNow(t, good)
 		compactedTo(t, good, int64(i)+1)
 	}
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "can't be compacted") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "can't be compacted") }, time.Minute, time.Millisecond)
 	put(t, bad, "k=3")
 	rollNow(t, bad)
 	put(t, good, "k=9")
@@ -178,7 +178,7 @@ func TestCompactionGoesOnWhenThereIsSpaceAgain(t *testing.T) {
 	l := create(t, m, "t", 0)
 	put(t, l, "k=1", "k=2")
 	rollNow(t, l)
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "no space left") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "no space left") }, time.Minute, time.Millisecond)
 	require.NoError(t, l.Err())
 	st.full.Store(false)
 	compactedTo(t, l, 2)
@@ -218,7 +218,7 @@ func TestCleanerStops(t *testing.T) {
 	time.Sleep(10 * time.Millisecond)
 	began := time.Now()
 	require.NoError(t, m.Close(t.Context(), 0))
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), time.Minute)
 	m = compacting(t, func(o *ManagerOptions) { o.Cleaner.Threads = 3 }, dir)
 	for i := range int32(6) {
 		l, err := m.Get(TopicPartition{"t", i})

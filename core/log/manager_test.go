@@ -263,7 +263,7 @@ func TestCheckpointsAreWritten(t *testing.T) {
 	require.Eventually(t, func() bool {
 		b, err := os.ReadFile(filepath.Join(dir, HighWatermarks))
 		return err == nil && string(b) == "0\n1\nt 0 3\n"
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.NoFileExists(t, filepath.Join(dir, RecoveryPoints))
 	require.NoError(t, l.Flush(t.Context(), 3))
 	require.NoError(t, m.Checkpoint())
@@ -331,7 +331,7 @@ func TestUpkeep(t *testing.T) {
 			}
 		}
 		return l.StartOffset() > 10 && l.RecoveryPoint() == 21 && len(l.Producers()) == 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	requireValues21 := readAll(t, l, l.StartOffset(), 21, math.MaxInt32)
 	require.Len(t, requireValues21, int(21-l.StartOffset()))
 }

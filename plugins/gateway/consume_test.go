@@ -151,9 +151,9 @@ func TestTwoMembers(t *testing.T) {
 		b.get(at+"/assignments").into(t, &out)
 		return len(out.Partitions)
 	}
-	require.Eventually(t, func() bool { return count(one) == 2 && count(two) == 2 }, 15*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return count(one) == 2 && count(two) == 2 }, time.Minute, 50*time.Millisecond)
 	b.send("DELETE", one, nil, nil).is(t, 204, "")
-	require.Eventually(t, func() bool { return count(two) == 4 }, 15*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return count(two) == 4 }, time.Minute, 50*time.Millisecond)
 }
 
 func TestAssign(t *testing.T) {

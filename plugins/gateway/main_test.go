@@ -90,7 +90,7 @@ func start(t testing.TB, p partitioner.Partitioner, change ...func(*gateway.Opti
 	require.NoError(t, b.gateway.Start(context.Background()))
 	t.Cleanup(func() {
 		b.http.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		assert.NoError(t, b.gateway.Stop(ctx))
 		assert.NoError(t, b.gateway.Stop(ctx), "stopping twice")
@@ -125,7 +125,7 @@ func (b *bench) records(topic string, n int) []*kgo.Record {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.broker.Addr()), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	require.NoError(b.t, err)
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var all []*kgo.Record
 	for len(all) < n {

@@ -189,7 +189,7 @@ func TestTopicCreatedAgain(t *testing.T) {
 	require.Eventually(t, func() bool {
 		last = b.do("POST", "/topics/t", v2binary, two)
 		return !strings.Contains(last.body, "50003")
-	}, 30*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	last.is(t, 200, good(`{"partition":0,"offset":1`))
 }
 
@@ -429,11 +429,11 @@ func TestStopEndsWhatWaits(t *testing.T) {
 	_, err := io.WriteString(input, `{}`)
 	require.NoError(t, err)
 	time.Sleep(200 * time.Millisecond)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	begin := time.Now()
 	assert.NoError(t, b.gateway.Stop(ctx))
-	assert.Less(t, time.Since(begin), 5*time.Second)
+	assert.Less(t, time.Since(begin), 30*time.Second)
 	_ = input.Close()
 	wait.Wait()
 }
@@ -453,5 +453,5 @@ func TestBrokerAway(t *testing.T) {
 	require.Eventually(t, func() bool {
 		got := b.do("POST", "/topics/t", v2json, `{"records":[{"value":3}]}`)
 		return got.status == 200 && strings.Contains(got.body, `"offset":1,`)
-	}, 20*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 }

@@ -30,7 +30,7 @@ func gone(t *testing.T, pid int) {
 		}
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err == nil && strings.Contains(string(stat), ") Z ") // dead, and not yet fetched by whoever inherited it
-	}, 10*time.Second, 10*time.Millisecond, "process %d lives", pid)
+	}, time.Minute, 10*time.Millisecond, "process %d lives", pid)
 }
 
 func batch(n int) *partitioner.Batch {
@@ -80,9 +80,12 @@ func TestStartFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			o := options(tt.name)
-			o.StartTimeout = 4 * time.Second
-			if tt.name == "silent" || tt.name == "raw-stuck" {
+			o.StartTimeout = time.Minute
+			switch tt.name {
+			case "silent":
 				o.StartTimeout = time.Second
+			case "raw-stuck":
+				o.StartTimeout = 5 * time.Second // enough for the handshake, wherever this runs
 			}
 			if tt.change != nil {
 				tt.change(&o)
@@ -90,7 +93,7 @@ func TestStartFailures(t *testing.T) {
 			began := time.Now()
 			p := remote.NewPartitioner(o, nil, nil)
 			err := p.Start(t.Context())
-			require.Less(t, time.Since(began), o.StartTimeout+2*time.Second)
+			require.Less(t, time.Since(began), o.StartTimeout+30*time.Second)
 			require.ErrorContains(t, err, tt.want)
 			require.ErrorContains(t, err, o.Command)
 			require.NoError(t, p.Stop(t.Context()))
@@ -127,7 +130,10 @@ func TestCallFailures(t *testing.T) {
 		t.Run(tt.mode, func(t *testing.T) {
 			t.Parallel()
 			o := options(tt.mode)
-			o.CallTimeout = time.Second
+			o.CallTimeout = time.Minute
+			if tt.mode == "hang" || tt.mode == "slow" {
+				o.CallTimeout = time.Second
+			}
 			p := remote.NewPartitioner(o, nil, nil)
 			require.NoError(t, p.Start(t.Context()))
 			_, _, pid := p.Describe()
@@ -176,7 +182,7 @@ func TestStartsAgain(t *testing.T) {
 			require.Eventually(t, func() bool {
 				got, err := p.Partition(t.Context(), nil, batch(3))
 				return err == nil && len(got) == 3
-			}, 20*time.Second, 20*time.Millisecond)
+			}, time.Minute, 20*time.Millisecond)
 			require.NoError(t, p.Stop(t.Context()))
 		})
 	}
@@ -186,18 +192,18 @@ func TestStartsAgain(t *testing.T) {
 		o.CallTimeout, o.PingInterval, o.MaxBackoff = 200*time.Millisecond, 50*time.Millisecond, time.Second
 		p := remote.NewPartitioner(o, nil, nil)
 		require.NoError(t, p.Start(t.Context()))
-		require.Eventually(t, func() bool { return p.Status().Restarts > 0 }, 20*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return p.Status().Restarts > 0 }, time.Minute, 20*time.Millisecond)
 		require.NoError(t, p.Stop(t.Context()))
 	})
 	t.Run("stopped", func(t *testing.T) {
 		t.Parallel()
 		o := options("good")
-		o.CallTimeout, o.PingInterval = 300*time.Millisecond, 50*time.Millisecond
+		o.CallTimeout, o.PingInterval = 3*time.Second, 50*time.Millisecond
 		p := remote.NewPartitioner(o, nil, nil)
 		require.NoError(t, p.Start(t.Context()))
 		_, _, pid := p.Describe()
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-		require.Eventually(t, func() bool { return p.Status().Restarts > 0 }, 20*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return p.Status().Restarts > 0 }, time.Minute, 20*time.Millisecond)
 		gone(t, pid)
 		require.NoError(t, p.Stop(t.Context()))
 	})
@@ -291,7 +297,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	wg.Wait()
 	require.NotZero(t, answered.Load())
 	require.NotZero(t, refused.Load())
-	require.Eventually(t, func() bool { _, err := p.Partition(t.Context(), nil, batch(1)); return err == nil }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := p.Partition(t.Context(), nil, batch(1)); return err == nil }, time.Minute, 20*time.Millisecond)
 	require.NoError(t, p.Stop(t.Context()))
 }
 

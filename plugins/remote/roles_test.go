@@ -54,7 +54,7 @@ func TestStoreStartsAgain(t *testing.T) {
 		}
 		require.True(t, errors.Is(err, offsets.ErrUnavailable) || errors.Is(err, offsets.ErrTimedOut), "%v", err)
 		return false
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	var got int64
 	require.NoError(t, s.Load(t.Context(), 0, 6, func(e offsets.Event) error { got = e.Entry.Offset.Offset; return nil }))
 	require.Equal(t, last, got)
@@ -112,7 +112,7 @@ func TestCodecFallback(t *testing.T) {
 	require.Eventually(t, func() bool {
 		out, err := c.Compress(nil, []byte("abc"))
 		return err == nil && string(out) == "!abc"
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.NoError(t, c.Stop(t.Context()))
 }
 

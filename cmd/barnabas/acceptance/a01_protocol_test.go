@@ -116,7 +116,7 @@ func TestA02BadLengthPrefix(t *testing.T) {
 	for range 20 {
 		begin := time.Now()
 		witness.alive()
-		assert.Less(t, time.Since(begin), 2*time.Second)
+		assert.Less(t, time.Since(begin), 20*time.Second)
 	}
 	assert.Less(t, n.memory()-before, int64(32<<20), "20 GB were promised and 800 bytes came")
 	for _, c := range silent {

@@ -91,7 +91,7 @@ func TestA05FetchWaits(t *testing.T) {
 	within := func(t *testing.T, took time.Duration) {
 		t.Helper()
 		assert.Greater(t, took, 450*time.Millisecond)
-		assert.Less(t, took, 5*time.Second)
+		assert.Less(t, took, 30*time.Second)
 	}
 
 	c := n.dial()
@@ -100,8 +100,10 @@ func TestA05FetchWaits(t *testing.T) {
 		within(t, took)
 		assert.Empty(t, resp.Topics[0].Partitions[0].RecordBatches)
 	}
-	_, took := waited(c, patient(0))
-	assert.Less(t, took, 450*time.Millisecond, "min_bytes 0 doesn't wait")
+	atOnce := patient(0)
+	atOnce.MaxWaitMillis = 50_000
+	_, took := waited(c, atOnce)
+	assert.Less(t, took, 30*time.Second, "min_bytes 0 doesn't wait")
 
 	// A session whose partitions don't change, and one that is empty.
 	full := patient(1)
@@ -136,7 +138,7 @@ func TestA05FetchWaits(t *testing.T) {
 		case resp := <-done:
 			require.Len(t, resp.Topics, 1)
 			assert.NotEmpty(t, resp.Topics[0].Partitions[0].RecordBatches)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			require.Fail(t, "the fetch doesn't wake up")
 		}
 	}
@@ -177,9 +179,9 @@ func TestA06FetchOffsets(t *testing.T) {
 		for i := range int64(10) {
 			c.accepted("t", i, batch(values(fmt.Sprint(i))...))
 		}
-		code := func(version int16, offset int64) (int16, time.Duration) {
+		code := func(version int16, offset int64, wait int32) (int16, time.Duration) {
 			req := fetchRequest("t", 0, offset)
-			req.MaxWaitMillis, req.MinBytes = 500, 1
+			req.MaxWaitMillis, req.MinBytes = wait, 1
 			begin := time.Now()
 			p := ask[*kmsg.FetchResponse](c, version, req).Topics[0].Partitions[0]
 			return p.ErrorCode, time.Since(begin)
@@ -187,19 +189,19 @@ func TestA06FetchOffsets(t *testing.T) {
 		const outOfRange = 1
 		for version := range int16(13) {
 			for _, offset := range []int64{11, -1, -2, math.MinInt64, 1 << 62, math.MaxInt64} {
-				got, took := code(version, offset)
+				got, took := code(version, offset, 50_000)
 				assert.Equal(t, int16(outOfRange), got, "v%d at %d", version, offset)
-				assert.Less(t, took, 450*time.Millisecond, "v%d at %d: there is nothing to wait for", version, offset)
+				assert.Less(t, took, 30*time.Second, "v%d at %d: there is nothing to wait for", version, offset)
 			}
 		}
-		got, took := code(11, 10)
+		got, took := code(11, 10, 500)
 		assert.Zero(t, got, "the end of the log is in range")
 		assert.Greater(t, took, 450*time.Millisecond)
 
 		require.Zero(t, c.deleteRecords("t", 0, 5))
 		check := func(when string) {
 			for offset := range int64(5) {
-				got, _ := code(11, offset)
+				got, _ := code(11, offset, 500)
 				assert.Equal(t, int16(outOfRange), got, "%s: %d is deleted", when, offset)
 			}
 			records := c.all("t", 0, 5)

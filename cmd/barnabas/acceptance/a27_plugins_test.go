@@ -52,7 +52,7 @@ func TestA27PluginStart(t *testing.T) {
 			}
 			began := time.Now()
 			said := refused(t, options("reject"))
-			assert.Less(t, time.Since(began), 25*time.Second)
+			assert.Less(t, time.Since(began), time.Minute)
 			assert.Contains(t, said, command)
 			assert.Contains(t, said, want)
 			gone(t, command)

@@ -32,7 +32,7 @@ func dialTo(t *testing.T, addr string) *conn {
 	c, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(5*time.Minute)))
 	return &conn{Conn: c, t: t}
 }
 

@@ -24,7 +24,7 @@ func (n *node) exchange(b []byte, why string) []byte {
 	c, err := net.Dial("tcp", n.options.Addr)
 	require.NoError(n.t, err)
 	defer func() { _ = c.Close() }()
-	require.NoError(n.t, c.SetDeadline(time.Now().Add(30*time.Second)))
+	require.NoError(n.t, c.SetDeadline(time.Now().Add(time.Minute)))
 	_, _ = c.Write(b) // the broker may close before it has read everything
 	_ = c.(*net.TCPConn).CloseWrite()
 	got, err := io.ReadAll(c)

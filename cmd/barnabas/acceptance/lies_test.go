@@ -78,7 +78,7 @@ func TestLyingProducers(t *testing.T) {
 		require.Eventually(t, func() bool { // the first producer after a start is told to try again
 			given = ask[*kmsg.InitProducerIDResponse](c, 2, kmsg.NewPtrInitProducerIDRequest())
 			return given.ErrorCode != kerr.CoordinatorLoadInProgress.Code
-		}, 30*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 		require.Zero(t, given.ErrorCode)
 		send := func(id int64, epoch int16, sequence int32) kmsg.ProduceResponseTopicPartition {
 			b := newBatch(values("a", "b")...)
@@ -223,7 +223,7 @@ func TestBombs(t *testing.T) {
 	all.Wait()
 	close(stop)
 	<-done
-	assert.Less(t, slowest, 5*time.Second, "another client's latency")
+	assert.Less(t, slowest, 30*time.Second, "another client's latency")
 	assert.Less(t, n.peak(), int64(1<<30), "the largest that the process ever was")
 	t.Logf("peak %d MiB, another client's slowest answer %s", n.peak()>>20, slowest)
 	n.calm()

@@ -138,7 +138,7 @@ func refused(t *testing.T, o target.Options) string {
 // eventually waits for a condition.
 func eventually(t *testing.T, condition func() bool, why string, args ...any) {
 	t.Helper()
-	require.Eventually(t, condition, 30*time.Second, 20*time.Millisecond, append([]any{why}, args...)...)
+	require.Eventually(t, condition, time.Minute, 20*time.Millisecond, append([]any{why}, args...)...)
 }
 
 // write makes a file.

@@ -28,7 +28,7 @@ func TestRunUntilFinish(t *testing.T) {
 	broker := testbroker.Start(t)
 	r, err := Start(t.Context(), Options{Bootstrap: []string{broker.Addr()}, Rate: 2000, Partitions: 2})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return r.Acknowledged() > 100 }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return r.Acknowledged() > 100 }, time.Minute, 10*time.Millisecond)
 	require.Contains(t, topics(t, broker.Addr()), r.Topic())
 	report, err := r.Finish(t.Context())
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestTheClusterGoesAway(t *testing.T) {
 	broker := testbroker.Start(t)
 	r, err := Start(t.Context(), Options{Bootstrap: []string{broker.Addr()}, Rate: 2000, Patience: time.Second})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return r.Acknowledged() > 100 }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return r.Acknowledged() > 100 }, time.Minute, 10*time.Millisecond)
 	broker.Stop()
 	_, err = r.Finish(t.Context())
 	require.Error(t, err)
@@ -72,7 +72,7 @@ func TestARestart(t *testing.T) {
 		require.NoError(t, err)
 		for range 2 {
 			before := r.Acknowledged()
-			require.Eventually(t, func() bool { return r.Acknowledged() > before+100 }, 30*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return r.Acknowledged() > before+100 }, time.Minute, 10*time.Millisecond)
 			broker.Restart()
 		}
 		report, err := r.Finish(t.Context())

@@ -29,7 +29,7 @@ func TestOneServer(t *testing.T) {
 	_, err := s.Ask("ruok")
 	require.Error(t, err)
 	require.NoError(t, s.Resume())
-	require.Eventually(t, func() bool { return s.Mode() == "standalone" }, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Mode() == "standalone" }, time.Minute, 20*time.Millisecond)
 
 	require.NoError(t, s.Pause())
 	require.NoError(t, s.Kill(), "paused as well")

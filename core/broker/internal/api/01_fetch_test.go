@@ -262,8 +262,8 @@ func TestFetchWaits(t *testing.T) {
 		<-done
 		return took, lines
 	}
-	const long, short = 20_000, 150
-	patience := 10 * time.Second // far below long, and far above what anything takes
+	const long, short = 300_000, 150
+	patience := time.Minute // far below long, and far above what anything takes
 
 	took, lines := timed(short, 1, nil, from(0, 10))
 	require.GreaterOrEqual(t, took, short*time.Millisecond)
@@ -327,7 +327,7 @@ func TestFetchOfVanishedClientEnds(t *testing.T) {
 	c.send(req)
 	time.Sleep(50 * time.Millisecond)
 	c.Close()
-	require.Eventually(t, func() bool { return h.server.Connections() == 0 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return h.server.Connections() == 0 }, time.Minute, 10*time.Millisecond)
 }
 
 func TestFetchSessions(t *testing.T) {

@@ -89,7 +89,7 @@ func TestDeleteRecordsWaitsForReplicas(t *testing.T) {
 	req := deleteOf("t", 20_000, upTo(0, 2))
 	req.Version = 2
 	corr := c.send(req)
-	require.Eventually(t, func() bool { return h.partition("t", 0).Log().StartOffset() == 2 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return h.partition("t", 0).Log().StartOffset() == 2 }, time.Minute, time.Millisecond)
 	time.Sleep(50 * time.Millisecond) // the request waits by now
 	follow(2, 2)
 	p = c.receive(corr, req).(*kmsg.DeleteRecordsResponse).Topics[0].Partitions[0]

@@ -56,7 +56,7 @@ func newAdmin(t testing.TB, static kafka.Values, change func(*Deps)) *admin {
 	})
 	select {
 	case <-c.Ready():
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "no controller")
 	}
 	a.deps = Deps{Cluster: &Cluster{BrokerID: 1, ClusterID: "cluster", Metadata: cache, Configs: configs, Controller: c, Coordination: a.member,
@@ -320,7 +320,7 @@ func TestAdvertised(t *testing.T) {
 		create(outside, 7, byHand)
 		got := describeTopics(outside, 6, "b").Topics[0]
 		return len(got.Partitions) == 1 && got.Partitions[0].ErrorCode == 72
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	require.Equal(t, int16(5), describeTopics(outside, 5, "b").Topics[0].Partitions[0].ErrorCode)
 	require.Len(t, describeTopics(outside, 5, "b").Brokers, 1)
 	require.Zero(t, describeTopics(&inside, 6, "b").Topics[0].Partitions[0].ErrorCode)

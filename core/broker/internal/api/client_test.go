@@ -23,7 +23,7 @@ func serve(t testing.TB, table *Table) *wire.Server {
 	require.NoError(t, s.Listen(context.Background()))
 	require.NoError(t, s.Start())
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, s.Stop(ctx))
 	})
@@ -41,7 +41,7 @@ func connect(t testing.TB, s *wire.Server) *client {
 	c, err := net.Dial("tcp", s.Addr("PLAINTEXT").String())
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
-	require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 	return &client{t: t, Conn: c}
 }
 
@@ -121,7 +121,7 @@ func dial(t testing.TB, s *wire.Server, listener string) (net.Conn, error) {
 	c, err := net.Dial("tcp", s.Addr(listener).String())
 	if err == nil {
 		t.Cleanup(func() { c.Close() })
-		err = c.SetDeadline(time.Now().Add(30 * time.Second))
+		err = c.SetDeadline(time.Now().Add(time.Minute))
 	}
 	return c, err
 }

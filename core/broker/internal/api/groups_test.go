@@ -49,7 +49,7 @@ func groupServer(t *testing.T) *wire.Server {
 	for shard := range int32(offsetstest.Shards) {
 		m.Lead(shard, 0)
 	}
-	require.Eventually(t, func() bool { _, err := m.List(); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := m.List(); return err == nil }, time.Minute, time.Millisecond)
 	t.Cleanup(func() {
 		require.NoError(t, m.Stop(context.Background()))
 		require.NoError(t, store.Stop(context.Background()))
@@ -71,7 +71,7 @@ func someTransactions(t testing.TB, ids *producerid.IDs, markers txn.Markers, ex
 	for shard := range int32(5) {
 		m.Lead(shard, 0)
 	}
-	require.Eventually(t, func() bool { _, err := m.List(); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := m.List(); return err == nil }, time.Minute, time.Millisecond)
 	t.Cleanup(func() { require.NoError(t, m.Stop(context.Background())) })
 	return m
 }
@@ -466,7 +466,7 @@ func TestVanishedJoiner(t *testing.T) {
 		d := kmsg.NewPtrDescribeGroupsRequest()
 		d.Groups = []string{"g"}
 		return len(call[*kmsg.DescribeGroupsResponse](first, 5, d).Groups[0].Members) == 2
-	}, 10*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, second.Close())
 	again := call[*kmsg.JoinGroupResponse](first, 3, groupJoin("g", a.MemberID))
 	require.Zero(t, again.ErrorCode)

@@ -81,14 +81,14 @@ func within(t *testing.T, what string, ch <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-ch:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal(what)
 	}
 }
 
 func (b *broker) awaits(t *testing.T, want func(*metadata.Snapshot) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := b.cache.Await(ctx, want)
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestControllerWatches(t *testing.T) {
 	require.Eventually(t, func() bool {
 		topics, err := other.Metadata().Topics(t.Context())
 		return err == nil && len(topics) == 0
-	}, 10*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 func TestControllerExpires(t *testing.T) {
@@ -190,7 +190,7 @@ func TestControllerExpires(t *testing.T) {
 	require.Eventually(t, func() bool { // elected again, though it isn't registered any more
 		_, epoch, err := b.member.Election().Controller(t.Context())
 		return err == nil && epoch == 2 && b.Active()
-	}, 10*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 // TestControllerStartsOver fails a write: nobody knows what holds, so the controller reads everything again.
@@ -227,7 +227,7 @@ func TestControllerStartsOver(t *testing.T) {
 			}
 			require.Equal(t, after, errors.Is(c.Results[0].Err, kerr.TopicAlreadyExists), "it was written only if it fails behind the write")
 			return true
-		}, 10*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 		require.True(t, has(name, 1)(b.cache.Snapshot()))
 	}
 }

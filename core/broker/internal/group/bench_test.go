@@ -20,7 +20,7 @@ func benchManager(b *testing.B) *Manager {
 	for shard := range int32(offsetstest.Shards) {
 		m.Lead(shard, 1)
 	}
-	require.Eventually(b, func() bool { _, err := m.List(); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(b, func() bool { _, err := m.List(); return err == nil }, time.Minute, time.Millisecond)
 	b.Cleanup(func() {
 		require.NoError(b, m.Stop(context.Background()))
 		require.NoError(b, store.Stop(context.Background()))

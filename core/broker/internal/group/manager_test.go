@@ -36,7 +36,7 @@ func newManager(t *testing.T, store *offsetstest.Store, cfg Config) *Manager {
 
 func loadedManager(t *testing.T, store *offsetstest.Store, cfg Config) *Manager {
 	m := newManager(t, store, cfg)
-	require.Eventually(t, func() bool { _, err := m.List(); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := m.List(); return err == nil }, time.Minute, time.Millisecond)
 	return m
 }
 

@@ -213,7 +213,7 @@ func TestLogWaitsForReplicas(t *testing.T) {
 	go func() { done <- b.Append(t.Context(), topic.Name, 0, 0, one(t, 1)) }()
 	p, err := b.parts.Get(partition.ID{Topic: topic.Name, Partition: 0})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return p.Log().EndOffset() == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Log().EndOffset() == 2 }, time.Minute, time.Millisecond)
 	b.lead(2, self, 2)
 	require.ErrorIs(t, <-done, offsets.ErrNotOwner)
 
@@ -248,7 +248,7 @@ func TestGroupsOnRealLogs(t *testing.T) {
 	require.ErrorIs(t, err, group.ErrUnavailable)
 	require.NoError(t, m.Prepare(t.Context()))
 	loaded := func() bool { list, err := m.List(); return err == nil && list == nil }
-	require.Eventually(t, loaded, 10*time.Second, time.Millisecond)
+	require.Eventually(t, loaded, time.Minute, time.Millisecond)
 	for i := range 20 {
 		_, err := m.Commit(t.Context(), fmt.Sprintf("g%d", i), group.Commit{Member: group.Member{Generation: -1},
 			Offsets: map[group.TopicPartition]offsets.Offset{{Topic: "t", Partition: 3}: {Offset: int64(i), ExpireTimestamp: offsets.None}}})
@@ -258,7 +258,7 @@ func TestGroupsOnRealLogs(t *testing.T) {
 	_, err = m.Fetch("g1", nil, false)
 	require.ErrorIs(t, err, group.ErrNotCoordinator)
 	b.lead(self, self)
-	require.Eventually(t, func() bool { list, err := m.List(); return err == nil && len(list) == 20 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { list, err := m.List(); return err == nil && len(list) == 20 }, time.Minute, time.Millisecond)
 	for i := range int64(20) {
 		list, err := m.Fetch(fmt.Sprintf("g%d", i), nil, false)
 		require.NoError(t, err)

@@ -160,7 +160,7 @@ func TestAwait(t *testing.T) {
 	select {
 	case err := <-seen:
 		require.NoError(t, err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("not seen")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

@@ -88,7 +88,7 @@ func TestConfigs(t *testing.T) {
 		for l.count(topic) == 0 {
 			select {
 			case <-l.wake:
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("not told of", topic)
 			}
 		}

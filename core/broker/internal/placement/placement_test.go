@@ -172,7 +172,7 @@ func TestTells(t *testing.T) {
 		require.NoError(t, err)
 	}
 	put("a")
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "client=a version=1 appended=0 refused=2") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "client=a version=1 appended=0 refused=2") }, time.Minute, time.Millisecond)
 	require.NotContains(t, out.String(), "client=b")
 
 	c, out = checks(t, &byLength{}, time.Hour)

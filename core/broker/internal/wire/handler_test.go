@@ -28,7 +28,7 @@ const (
 )
 
 const (
-	waitLimit = 5 * time.Second
+	waitLimit = time.Minute
 	waitStep  = time.Millisecond
 )
 
@@ -143,7 +143,7 @@ func (h *testHandler) awaitLater(n int) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return len(h.later) >= n
-	}, 5*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }
 
 func start(t testing.TB, change func(*Options)) (*Server, *testHandler) {
@@ -157,7 +157,7 @@ func start(t testing.TB, change func(*Options)) (*Server, *testHandler) {
 	require.NoError(t, s.Listen(t.Context()))
 	require.NoError(t, s.Start())
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, s.Stop(ctx))
 		require.Zero(t, s.Connections())
