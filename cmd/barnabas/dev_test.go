@@ -103,7 +103,7 @@ func TestDevCluster(t *testing.T) {
 	}
 	l.until(`alive: 1,2,3; controller: \d; 0 partitions`)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(addrs...), kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic("t"), kgo.MetadataMinAge(100*time.Millisecond))
 	require.NoError(t, err)

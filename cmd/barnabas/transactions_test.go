@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -29,12 +28,9 @@ func TestExactlyOnce(t *testing.T) {
 
 func exactlyOnce(t *testing.T, program, storage string) {
 	const records, crashes = 3000, 5
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	at := l.Addr().String()
-	require.NoError(t, l.Close())
+	at := "127.0.0.1:" + port(t)
 	dir := t.TempDir()
 	serve := func() *exec.Cmd {
 		cmd := exec.Command(program, "serve", "--set", "broker.listeners=PLAINTEXT://"+at, "--set", "broker.log.dirs="+dir, "--set", "storage="+storage,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -17,13 +18,20 @@ import (
 	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
 )
 
-// port is a free one; somebody else may take it before it is used.
+// port is one that nobody listens on, below those that systems give to outgoing connections, of which there may be many before
+// it is used.
 func port(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	const lowest, beyond, tries = 10_000, 32_768, 100
+	for range tries {
+		port := strconv.Itoa(lowest + rand.IntN(beyond-lowest))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			require.NoError(t, l.Close())
+			return port
+		}
+	}
+	require.FailNow(t, "no port is free")
+	return ""
 }
 
 // TestZooKeeperConfigurationsServe starts the files in configs/ that need a ZooKeeper.

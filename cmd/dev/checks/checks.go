@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/task"
 	"github.com/barnabas-mq/barnabas/cmd/dev/tools"
@@ -83,13 +82,19 @@ func (c Checks) Lint(ctx context.Context) error {
 	return c.run(ctx, bin, "run", "--timeout", "10m")
 }
 
-// Test runs all Go tests.
+// Test runs all Go tests. What go test itself vets is left to Vet.
 func (c Checks) Test(ctx context.Context) error {
-	return c.run(ctx, "go", "test", "-timeout", "15m", "./...")
+	return c.run(ctx, "go", "test", "-vet=off", "-timeout", "15m", "./...")
+}
+
+// ofProcesses are tests of cmd/barnabas that watch the program from outside, built as it is built for others: the race detector
+// would see the tests alone.
+func ofProcesses() []string {
+	return []string{"TestCommitsOutliveTheProcess", "TestDevCluster", "TestExactlyOnce", "TestProcess", "TestTopicsOutliveTheProcess"}
 }
 
 // Race runs the tests of the packages where goroutines meet, under the race detector. Those that only compute are left to
-// Test.
+// Test, and so are those of processes.
 func (c Checks) Race(ctx context.Context) error {
 	packages, err := c.concurrent(ctx)
 	if err != nil {
@@ -98,7 +103,8 @@ func (c Checks) Race(ctx context.Context) error {
 	if len(packages) == 0 {
 		return errors.New("no package to run: none imports sync, sync/atomic or context")
 	}
-	return c.run(ctx, append([]string{"go", "test", "-race", "-short", "-timeout", "20m"}, packages...)...)
+	skip := "^(" + strings.Join(ofProcesses(), "|") + ")$"
+	return c.run(ctx, append([]string{"go", "test", "-race", "-vet=off", "-short", "-skip", skip, "-timeout", "20m"}, packages...)...)
 }
 
 // concurrent are the packages with tests in which goroutines meet or wait: they import sync, sync/atomic or context,
@@ -131,64 +137,4 @@ func pickConcurrent(list string) []string {
 		}
 	}
 	return picked
-}
-
-// Fuzz runs every fuzz function of the repository for a while each. A crasher stays in the package's testdata, as go test
-// leaves it.
-func (c Checks) Fuzz(ctx context.Context, each time.Duration) error {
-	out, err := c.Env.Output(ctx, task.Command{Args: []string{"go", "test", "-list", "^Fuzz", "./..."}})
-	if err != nil {
-		return err
-	}
-	targets := fuzzTargets(out)
-	if len(targets) == 0 {
-		return errors.New("no fuzz function found")
-	}
-	var errs []error
-	for i, t := range targets {
-		c.Env.Say("fuzzing %d of %d: %s in %s", i+1, len(targets), t.function, t.pkg)
-		err := c.fuzz(ctx, t, each)
-		if err != nil && endedLate(err) {
-			err = c.fuzz(ctx, t, each)
-		}
-		errs = append(errs, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (c Checks) fuzz(ctx context.Context, t fuzzTarget, each time.Duration) error {
-	return c.Env.Run(ctx, task.Command{Args: []string{
-		"go", "test", "-run", "^$", "-fuzz", "^" + t.function + "$", "-fuzztime", each.String(), "-parallel", "2", t.pkg,
-	}})
-}
-
-// endedLate tells the failure of a fuzzer that found nothing: on a busy machine go test takes it for one when a worker is in
-// the middle of something as the time ends.
-func endedLate(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "context deadline exceeded") && !strings.Contains(text, "Failing input written")
-}
-
-type fuzzTarget struct{ pkg, function string }
-
-// fuzzTargets reads what `go test -list` prints: the functions of a package, then a line "ok", the package and the time.
-func fuzzTargets(list string) []fuzzTarget {
-	var targets []fuzzTarget
-	var functions []string
-	for line := range strings.Lines(list) {
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 1 && strings.HasPrefix(words[0], "Fuzz"):
-			functions = append(functions, words[0])
-		case len(words) >= 2 && words[0] == "ok":
-			for _, f := range functions {
-				targets = append(targets, fuzzTarget{pkg: words[1], function: f})
-			}
-			functions = nil
-		}
-	}
-	return targets
 }

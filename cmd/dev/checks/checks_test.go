@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,9 +63,24 @@ func TestFuzzFindsACrash(t *testing.T) {
 	require.ErrorContains(t, none.Fuzz(ctx, time.Millisecond), "no fuzz function")
 }
 
-func TestFuzzTargets(t *testing.T) {
-	got := fuzzTargets("FuzzA\nFuzzB\nok  \texample.test/m/a\t0.1s\n?   \texample.test/m/b\t[no test files]\nok  \texample.test/m/c\t0.1s\nFuzzD\nok  \texample.test/m/d\t0.1s\n")
-	require.Equal(t, []fuzzTarget{{"example.test/m/a", "FuzzA"}, {"example.test/m/a", "FuzzB"}, {"example.test/m/d", "FuzzD"}}, got)
+func TestFuzzFunctions(t *testing.T) {
+	got := fuzzFunctions("package m\n\nfunc FuzzA(f *testing.F) {}\n\nfunc FuzzB(t *testing.F) {\n\tf.Add(1)\n}\n\nfunc FuzzHelper(n int) {}\n\n// func FuzzC(f *testing.F)\n\tfunc FuzzD(f *testing.F) {}\n")
+	require.Equal(t, []string{"FuzzA", "FuzzB"}, got)
+}
+
+// A test that is left out of the race detector's run by a name that nobody has any more would be in it again.
+func TestTestsOfProcessesExist(t *testing.T) {
+	files, err := filepath.Glob("../../barnabas/*_test.go")
+	require.NoError(t, err)
+	var all strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		all.Write(text)
+	}
+	for _, name := range ofProcesses() {
+		require.Contains(t, all.String(), "func "+name+"(t *testing.T)")
+	}
 }
 
 func TestEndedLate(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 // beyondSession is longer than a session lasts without a word.
-const beyondSession = sessionTimeout + 4*time.Second
+func (f *Field) beyondSession() time.Duration { return f.coordination.session() + 4*time.Second }
 
 // killed kills a broker, waits until the others go on without it, and starts it again.
 func killed(ctx context.Context, f *Field, which func(context.Context) (*Broker, error)) error {
@@ -44,7 +44,7 @@ func killedBoth(ctx context.Context, f *Field) error {
 	f.Say("%s and %s are killed", leader.name(), controller.name())
 	leader.Kill()
 	controller.Kill()
-	if !pause(ctx, time.Duration(f.Random.Int64N(int64(2*sessionTimeout)))) {
+	if !pause(ctx, time.Duration(f.Random.Int64N(int64(2*f.coordination.session())))) {
 		return ctx.Err()
 	}
 	if err := leader.Start(ctx); err != nil {
@@ -59,7 +59,7 @@ func paused(ctx context.Context, f *Field, which func(context.Context) (*Broker,
 	if err != nil {
 		return err
 	}
-	d := beyondSession
+	d := f.beyondSession()
 	if f.Long {
 		d = 30 * time.Second
 	}
@@ -111,19 +111,20 @@ func cutOneWay(ctx context.Context, f *Field) error {
 	return nil
 }
 
-// cutFromZooKeeper cuts a leader from ZooKeeper until its session has ended, and perhaps from the other brokers, too. The others
-// go on without it.
-func cutFromZooKeeper(ctx context.Context, f *Field, andBrokers bool) error {
-	b, err := f.leader(ctx)
+// cutFromCoordination cuts a broker from the coordination until its session has ended, and perhaps from the other brokers, too. The
+// others go on without it.
+func cutFromCoordination(ctx context.Context, f *Field, which func(context.Context) (*Broker, error), andBrokers bool) error {
+	b, err := which(ctx)
 	if err != nil {
 		return err
 	}
-	f.Say("%s is cut from ZooKeeper for %s", b.name(), beyondSession)
-	f.cutFromZooKeeper(b)
+	d := f.beyondSession()
+	f.Say("%s is cut from the coordination for %s", b.name(), d)
+	f.coordination.cut(b)
 	if andBrokers {
 		f.cutFromBrokers(b)
 	}
-	if !pause(ctx, beyondSession) {
+	if !pause(ctx, d) {
 		return ctx.Err()
 	}
 	if err := f.goesOn(ctx, patience); err != nil {
@@ -135,52 +136,55 @@ func cutFromZooKeeper(ctx context.Context, f *Field, andBrokers bool) error {
 
 // slow delays all that brokers say to one another.
 func slow(ctx context.Context, f *Field) error {
+	draw := func() time.Duration { return time.Duration(f.Random.Int64N(int64(100 * time.Millisecond))) }
 	for _, a := range f.Brokers {
 		for _, b := range f.others(a) {
-			f.Network.Delay(a.name(), b.name(), time.Duration(f.Random.Int64N(int64(100*time.Millisecond))))
+			f.Network.Delay(a.name(), b.name(), draw())
 		}
 	}
+	f.coordination.delay(draw)
 	f.Say("everything between brokers takes up to 100ms")
 	err := f.during(ctx, time.Duration(f.times(5, 30))*time.Second, patience)
 	f.Network.Heal()
 	return errors.Join(err, f.whole(ctx))
 }
 
-// zookeeperLeader kills ZooKeeper's leader: sessions move to the other servers.
-func zookeeperLeader(ctx context.Context, f *Field) error {
+// coordinationLeader kills the leader of the coordination: ZooKeeper's, whose sessions move to other servers, or raft's.
+func coordinationLeader(ctx context.Context, f *Field) error {
 	return again(ctx, f, f.times(1, 3), func() error {
-		s, err := f.ZooKeeper.Leader(ctx)
+		start, err := f.coordination.killLeader(ctx, f)
 		if err != nil {
-			return err
-		}
-		f.Say("ZooKeeper's leader, server %d, is killed", s.ID)
-		if err := s.Kill(); err != nil {
 			return err
 		}
 		if err := f.during(ctx, 5*time.Second, patience); err != nil {
 			return err
 		}
-		return s.Start(ctx)
+		return start(ctx)
 	})
 }
 
-// zookeeperDown pauses all of ZooKeeper. Whoever leads leads on: nobody can take that away meanwhile.
-func zookeeperDown(ctx context.Context, f *Field) error {
+// coordinationDown lets nobody decide anything. Whoever leads leads on: nobody can take that away meanwhile.
+func coordinationDown(ctx context.Context, f *Field) error {
 	d := time.Duration(f.times(8, 60)) * time.Second
-	f.Say("ZooKeeper is paused for %s", d)
-	for _, s := range f.ZooKeeper.Servers() {
-		if err := s.Pause(); err != nil {
-			return err
-		}
+	f.Say("nothing is decided for %s", d)
+	resume, err := f.coordination.stall(f)
+	if err != nil {
+		return errors.Join(err, resume())
 	}
 	flowed := f.during(ctx, d, 15*time.Second)
 	if flowed != nil {
-		flowed = fmt.Errorf("without ZooKeeper: %w", flowed)
+		flowed = fmt.Errorf("without coordination: %w", flowed)
 	}
-	for _, s := range f.ZooKeeper.Servers() {
-		flowed = errors.Join(flowed, s.Resume())
+	return errors.Join(flowed, resume(), f.whole(ctx))
+}
+
+// everybody kills all brokers at the same time, and starts them again.
+func everybody(ctx context.Context, f *Field) error {
+	f.Say("all brokers are killed")
+	for _, b := range f.Brokers {
+		b.Kill()
 	}
-	return errors.Join(flowed, f.whole(ctx))
+	return f.Start(ctx)
 }
 
 // reassigned moves replicas: to two brokers, to others, and back to three.
@@ -308,7 +312,7 @@ func anything(ctx context.Context, f *Field) error {
 		func() error { return paused(ctx, f, f.leader) },
 		func() error { return cutFromBrokers(ctx, f) },
 		func() error { return cutOneWay(ctx, f) },
-		func() error { return cutFromZooKeeper(ctx, f, f.Random.IntN(2) == 0) },
+		func() error { return cutFromCoordination(ctx, f, f.leader, f.Random.IntN(2) == 0) },
 		func() error { return torn(ctx, f) },
 	}
 	return choices[f.Random.IntN(len(choices))]()

@@ -26,7 +26,9 @@ type Broker struct {
 	kafka             *peers.Java // nil for Barnabas
 	clients, internal string      // where it listens
 	gates             struct{ clients, internal *network.Gate }
-	zookeeper         string // its own way there
+	zookeeper         string        // its own way there
+	ends              ends          // of its coordination, without ZooKeeper
+	election          func() string // that section of its configuration
 	storage           string
 	properties        map[string]string
 
@@ -84,7 +86,7 @@ func (b *Broker) yaml() string {
 	if b.storage != "" {
 		fmt.Fprintf(&y, "storage: %s\n", b.storage)
 	}
-	fmt.Fprintf(&y, "election:\n  zookeeper:\n    connect: %q\n    session_timeout: %s\n    connection_timeout: 30s\n", b.zookeeper, sessionTimeout)
+	fmt.Fprintf(&y, "election:\n  %s", b.election())
 	return y.String()
 }
 
@@ -99,7 +101,7 @@ func (b *Broker) Start(ctx context.Context) error {
 	if b.kafka != nil {
 		return b.startKafka(ctx)
 	}
-	conf := filepath.Join(b.dir, "barnabas.yaml")
+	conf := b.conf()
 	if err := os.WriteFile(conf, []byte(b.yaml()), 0o644); err != nil {
 		return err
 	}
@@ -117,7 +119,7 @@ func (b *Broker) Start(ctx context.Context) error {
 // startKafka starts Apache Kafka instead: what it does under the same faults proves the scenarios, and the judge.
 func (b *Broker) startKafka(ctx context.Context) error {
 	p := b.config()
-	p["zookeeper.session.timeout.ms"] = strconv.FormatInt(sessionTimeout.Milliseconds(), 10)
+	p["zookeeper.session.timeout.ms"] = strconv.FormatInt(zookeeperSession.Milliseconds(), 10)
 	_, port, err := net.SplitHostPort(b.clients)
 	if err != nil {
 		return err
@@ -147,6 +149,9 @@ func (b *Broker) pid() int {
 	}
 	return pid
 }
+
+// conf is the file with its configuration.
+func (b *Broker) conf() string { return filepath.Join(b.dir, "barnabas.yaml") }
 
 func (b *Broker) log() string { return filepath.Join(b.dir, "log") }
 

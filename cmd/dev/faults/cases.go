@@ -67,17 +67,13 @@ func diverged(ctx context.Context, f *Field) error {
 // goes on undisturbed.
 func twin(ctx context.Context, f *Field) error {
 	first := f.anyOf(f.Brokers)
-	second := &Broker{ID: first.ID, bin: first.bin, kafka: first.kafka, dir: filepath.Join(f.dir, "twin"), storage: first.storage, zookeeper: first.zookeeper}
+	second := &Broker{ID: first.ID, bin: first.bin, kafka: first.kafka, dir: filepath.Join(f.options.Dir, "twin"), storage: first.storage}
+	if err := f.wire(second); err != nil {
+		return err
+	}
 	second.gates = first.gates
-	var err error
-	if second.clients, err = freeAddr(); err != nil {
-		return err
-	}
-	if second.internal, err = freeAddr(); err != nil {
-		return err
-	}
 	f.Say("a second %s is started", first.name())
-	err = second.Start(ctx)
+	err := second.Start(ctx)
 	second.Kill()
 	switch {
 	case err == nil:

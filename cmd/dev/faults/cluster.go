@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -16,18 +18,17 @@ import (
 	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
 )
 
-// sessionTimeout is that of the brokers' sessions with ZooKeeper.
-const sessionTimeout = 3 * time.Second
-
-// Cluster is brokers and their ZooKeeper, with wires between all of them.
+// Cluster is brokers and what they agree through, with wires between all of them.
 type Cluster struct {
-	Brokers   []*Broker // their ids are 1, 2, …
-	ZooKeeper *zktest.Ensemble
-	Network   *network.Network
+	Brokers []*Broker // their ids are 1, 2, …
+	Network *network.Network
 
-	dir    string
-	client *kgo.Client
-	admin  *kadm.Client
+	coordination coordination
+	options      Options
+	client       *kgo.Client
+	admin        *kadm.Client
+
+	mu sync.Mutex // guards Brokers where it grows, and where goroutines of the network read it
 }
 
 // Options say what kind of cluster.
@@ -38,7 +39,7 @@ type Options struct {
 	Dir       string            // an empty folder
 	Brokers   int               // 0 is 3
 	Storage   string            // "" is the broker's default
-	ZooKeeper *zktest.Ensemble  // runs
+	ZooKeeper *zktest.Ensemble  // runs; nil for brokers that agree through memberlist and raft
 	Root      string            // the path in ZooKeeper below which the cluster keeps its nodes
 	Property  map[string]string // further ones of all brokers
 }
@@ -48,24 +49,43 @@ func NewCluster(o Options) (*Cluster, error) {
 	if o.Brokers == 0 {
 		o.Brokers = 3
 	}
-	c := &Cluster{ZooKeeper: o.ZooKeeper, dir: o.Dir}
+	c := &Cluster{options: o}
 	c.Network = network.New(network.Processes(c.processes))
+	if o.ZooKeeper != nil {
+		c.coordination = &zookeeper{network: c.Network, servers: o.ZooKeeper, root: o.Root}
+	} else {
+		c.coordination = newMemberlist(c.Network, c.brokers, o.Brokers)
+	}
 	for id := 1; id <= o.Brokers; id++ {
 		b := &Broker{ID: id, bin: o.Binary, dir: filepath.Join(o.Dir, fmt.Sprintf("broker-%d", id)), storage: o.Storage, properties: o.Property}
 		if !o.Mixed || id == o.Brokers {
 			b.kafka = o.Kafka
 		}
-		if err := c.wire(b, o); err != nil {
+		if err := c.wire(b); err != nil {
 			c.Network.Close()
 			return nil, err
 		}
-		c.Brokers = append(c.Brokers, b)
+		c.add(b)
 	}
 	return c, nil
 }
 
+// add makes a broker one of the cluster's.
+func (c *Cluster) add(b *Broker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Brokers = append(c.Brokers, b)
+}
+
+// brokers are those that there are now, for goroutines of the network.
+func (c *Cluster) brokers() []*Broker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.Brokers)
+}
+
 // wire gives a broker its addresses and gates.
-func (c *Cluster) wire(b *Broker, o Options) (err error) {
+func (c *Cluster) wire(b *Broker) (err error) {
 	if b.clients, err = freeAddr(); err != nil {
 		return err
 	}
@@ -78,24 +98,13 @@ func (c *Cluster) wire(b *Broker, o Options) (err error) {
 	if b.gates.internal, err = c.Network.Gate("", b.name(), b.internal); err != nil {
 		return err
 	}
-	var servers []string
-	for _, s := range o.ZooKeeper.Servers() {
-		g, err := c.Network.Gate(b.name(), zooName(s), s.Addr)
-		if err != nil {
-			return err
-		}
-		servers = append(servers, g.Addr())
-	}
-	b.zookeeper = strings.Join(servers, ",") + o.Root
-	return nil
+	return c.coordination.wire(b)
 }
-
-func zooName(s *zktest.Server) string { return fmt.Sprintf("zookeeper %d", s.ID) }
 
 // processes names the brokers' processes, for the network, whose goroutines call it.
 func (c *Cluster) processes() map[int]string {
 	names := map[int]string{}
-	for _, b := range c.Brokers {
+	for _, b := range c.brokers() {
 		if pid := b.pid(); pid != 0 {
 			names[pid] = b.name()
 		}
@@ -138,16 +147,10 @@ func (c *Cluster) Bootstrap() []string {
 // Broker is the broker with an id.
 func (c *Cluster) Broker(id int32) *Broker { return c.Brokers[id-1] }
 
-// Mend undoes everything: wires, pauses, ZooKeeper's servers, brokers that don't run.
+// Mend undoes everything: wires, pauses, the coordination's servers, brokers that don't run.
 func (c *Cluster) Mend(ctx context.Context) error {
 	c.Network.Heal()
-	var errs []error
-	for _, s := range c.ZooKeeper.Servers() {
-		errs = append(errs, s.Resume())
-		if !s.Running() {
-			errs = append(errs, s.Start(ctx))
-		}
-	}
+	errs := []error{c.coordination.mend(ctx)}
 	for _, b := range c.Brokers {
 		errs = append(errs, b.Resume())
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -93,4 +94,27 @@ func TestScenariosAreWellFormed(t *testing.T) {
 		}
 	}
 	assert.Positive(t, short)
+}
+
+func TestOneController(t *testing.T) {
+	write := func(lines ...string) string {
+		path := filepath.Join(t.TempDir(), "log")
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644))
+		return path
+	}
+	line := func(broker, epoch int) string {
+		return fmt.Sprintf(`time=2026-01-02T03:04:05.678Z level=INFO msg="elected controller" broker=%d epoch=%d`, broker, epoch)
+	}
+	a := write("starting", line(1, 1), "not controller any more", line(1, 3))
+	n, err := oneController(a, write(line(2, 2), line(2, 10)))
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	_, err = oneController(a, write(line(2, 2), line(2, 3)))
+	require.ErrorContains(t, err, "epoch 3 has two controllers")
+	_, err = oneController(write(line(1, 4), line(1, 4)))
+	require.ErrorContains(t, err, "epoch 4 has two controllers", "one that has forgotten is two, too")
+	_, err = oneController(write("starting"))
+	require.Error(t, err)
+	_, err = oneController(filepath.Join(t.TempDir(), "missing"))
+	require.Error(t, err)
 }

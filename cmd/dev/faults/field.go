@@ -91,13 +91,6 @@ next:
 // anyOf draws one.
 func (f *Field) anyOf(all []*Broker) *Broker { return all[f.Random.IntN(len(all))] }
 
-// cutFromZooKeeper cuts a broker from all of ZooKeeper's servers.
-func (f *Field) cutFromZooKeeper(b *Broker) {
-	for _, s := range f.ZooKeeper.Servers() {
-		f.Network.Cut(b.name(), zooName(s))
-	}
-}
-
 // cutFromBrokers cuts a broker from all others.
 func (f *Field) cutFromBrokers(b *Broker) {
 	for _, other := range f.others(b) {

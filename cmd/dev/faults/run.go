@@ -125,5 +125,5 @@ func afterwards(c *Cluster) error {
 	if err == nil && compared == 0 {
 		err = errors.New("no partition has replicas")
 	}
-	return err
+	return errors.Join(err, c.controllers())
 }

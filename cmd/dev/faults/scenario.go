@@ -61,21 +61,24 @@ func Scenarios() []Scenario {
 			}
 			return again(ctx, f, f.times(1, 3), func() error { return errors.Join(killed(ctx, f, follower), paused(ctx, f, follower)) })
 		}, Stale: true},
-		{Name: "cut", About: "a leader is cut from the other brokers, and not from ZooKeeper and clients", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+		{Name: "cut", About: "a leader is cut from the other brokers, and not from the coordination and clients", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 4), func() error { return cutFromBrokers(ctx, f) })
 		}},
 		{Name: "one-way", About: "what a broker sends to another one doesn't arrive, the other way it does", Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 4), func() error { return cutOneWay(ctx, f) })
 		}, Stale: true},
-		{Name: "no-zookeeper", About: "a leader is cut from ZooKeeper until its session has ended, and not from the others", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
-			return again(ctx, f, f.times(1, 3), func() error { return cutFromZooKeeper(ctx, f, false) })
+		{Name: "no-coordination", About: "a leader is cut from the coordination until its session has ended, and not from the others", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 3), func() error { return cutFromCoordination(ctx, f, f.leader, false) })
 		}},
-		{Name: "alone", About: "a leader is cut from ZooKeeper and all brokers, and clients still reach it", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
-			return again(ctx, f, f.times(1, 3), func() error { return cutFromZooKeeper(ctx, f, true) })
+		{Name: "alone", About: "a leader is cut from the coordination and all brokers, and clients still reach it", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 3), func() error { return cutFromCoordination(ctx, f, f.leader, true) })
 		}},
 		{Name: "slow", About: "everything between the brokers takes its time", Break: slow},
-		{Name: "zookeeper-leader", About: "ZooKeeper's leader is killed", Break: zookeeperLeader},
-		{Name: "zookeeper-down", About: "all of ZooKeeper is paused, and records flow on", Short: true, Break: zookeeperDown},
+		{Name: "coordination-leader", About: "the leader of the coordination is killed: ZooKeeper's, or raft's", Break: coordinationLeader},
+		{Name: "coordination-down", About: "nothing is decided any more, and records flow on", Short: true, Break: coordinationDown},
+		{Name: "everybody", About: "all brokers are killed at the same time, and started again", Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 4), func() error { return everybody(ctx, f) })
+		}},
 		{Name: "rolling", About: "one broker after the other is stopped and started", Short: true, Break: func(ctx context.Context, f *Field) error {
 			for range f.times(1, 2) {
 				for _, b := range f.Brokers {

@@ -1,5 +1,5 @@
-// Package network is the wires between processes on one machine: TCP connections go through gates, and what goes from one
-// process to another can be cut, one way or both, delayed, and let through again.
+// Package network is the wires between processes on one machine: TCP connections go through gates, and UDP datagrams where a
+// process takes both; what goes from one process to another can be cut, one way or both, delayed, and let through again.
 //
 // A cut is what it is in a real network: nothing is refused and nothing is closed. What was sent waits, and new connections hang,
 // until the wire is whole again or somebody gives up; that a process has ended isn't heard of either. Unlike in a real
@@ -138,6 +138,7 @@ type Gate struct {
 	to, addr string
 	from     string // "" asks the owner
 	listener net.Listener
+	packets  *net.UDPConn // nil when no datagrams pass
 	done     chan struct{}
 	all      sync.WaitGroup
 }
@@ -150,11 +151,16 @@ func (n *Network) Gate(from, to, addr string) (*Gate, error) {
 		return nil, err
 	}
 	g := &Gate{network: n, to: to, addr: addr, from: from, listener: l, done: make(chan struct{})}
+	n.open(g)
+	return g, nil
+}
+
+// open lets connections through a gate.
+func (n *Network) open(g *Gate) {
 	n.mu.Lock()
 	n.gates = append(n.gates, g)
 	n.mu.Unlock()
 	g.all.Go(g.accept)
-	return g, nil
 }
 
 // Addr is where the gate listens.
@@ -165,6 +171,9 @@ func (g *Gate) Port() int { return g.listener.Addr().(*net.TCPAddr).Port }
 
 func (g *Gate) close() {
 	_ = g.listener.Close()
+	if g.packets != nil {
+		_ = g.packets.Close()
+	}
 	close(g.done)
 	g.all.Wait()
 }
