@@ -22,13 +22,14 @@ func (d *dev) faultsCommand() *cobra.Command {
 	var f faultFlags
 	var about strings.Builder
 	for _, s := range faults.Scenarios() {
-		fmt.Fprintf(&about, "  %-18s %s\n", s.Name, s.About)
+		fmt.Fprintf(&about, "  %-19s %s\n", s.Name, s.About)
 	}
 	c := &cobra.Command{
 		Use:   "faults [SCENARIO…]",
 		Short: "Break clusters of three brokers under load, and see that they keep what they promise",
 		Long: `Starts a ZooKeeper of three servers, and for each scenario a cluster of three brokers on it, and breaks it while
-records are written and read. Without names it is those that every change has to pass, with --long all:
+records are written and read; with --coordination memberlist these are brokers that need no ZooKeeper. Without names it is the
+scenarios that every change has to pass, with --long all:
 
 ` + about.String(),
 		RunE: func(c *cobra.Command, args []string) error { return d.faults(c.Context(), f, args) },
@@ -37,6 +38,7 @@ records are written and read. Without names it is those that every change has to
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "of what is left to chance (default: another one each time)")
 	c.Flags().StringVar(&f.storage, "storage", "", "mmap or sendfile (default: the broker's)")
 	c.Flags().StringVar(&f.target, "target", target.Barnabas, "what to break: barnabas (built from this tree) kafka39 (Apache Kafka, which proves the scenarios), or mixed (one of three brokers is Apache Kafka)")
+	c.Flags().StringVar(&f.coordination, "coordination", target.ZooKeeper, "zookeeper or memberlist")
 	c.Flags().BoolVar(&f.keep, "keep", false, "keep the files of brokers and ZooKeeper, also when all went well")
 	c.Flags().IntVar(&f.rounds, "rounds", 1, "how many times, each with the next seed")
 	return c
@@ -46,38 +48,59 @@ records are written and read. Without names it is those that every change has to
 const mixed = "mixed"
 
 type faultFlags struct {
-	long    bool
-	seed    uint64
-	storage string
-	target  string
-	rounds  int
-	keep    bool
+	long         bool
+	seed         uint64
+	storage      string
+	target       string
+	coordination string
+	rounds       int
+	keep         bool
 }
 
-// pickScenarios gives the scenarios with the given names; without names the short ones, or all.
-func pickScenarios(names []string, long bool) (picked []faults.Scenario, err error) {
+// pick gives the scenarios with the given names; without names those that every change has to pass, or all.
+func (f faultFlags) pick(names []string) (picked []faults.Scenario, err error) {
 	known := map[string]faults.Scenario{}
 	for _, s := range faults.Scenarios() {
 		known[s.Name] = s
-		if len(names) == 0 && (s.Short || long) {
+		if len(names) == 0 && s.Runs(f.coordination == target.Memberlist, f.long) {
 			picked = append(picked, s)
 		}
 	}
 	for _, name := range names {
 		s, ok := known[name]
-		if !ok {
+		switch {
+		case !ok:
 			return nil, fmt.Errorf("no scenario %q: faults --help lists them", name)
+		case !s.Runs(f.coordination == target.Memberlist, true):
+			return nil, fmt.Errorf("scenario %s needs --coordination memberlist", name)
 		}
 		picked = append(picked, s)
 	}
 	return picked, nil
 }
 
-func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
-	if f.target != "" && !slices.Contains([]string{target.Barnabas, target.Kafka39, mixed}, f.target) {
+// check says what is wrong with the flags.
+func (f faultFlags) check() error {
+	if !slices.Contains([]string{target.Barnabas, target.Kafka39, mixed}, f.target) {
 		return fmt.Errorf("target %q: not %s, %s or %s", f.target, target.Barnabas, target.Kafka39, mixed)
 	}
-	scenarios, err := pickScenarios(names, f.long)
+	switch f.coordination {
+	case target.ZooKeeper:
+	case target.Memberlist:
+		if f.target != target.Barnabas {
+			return fmt.Errorf("%s needs a ZooKeeper", f.target)
+		}
+	default:
+		return fmt.Errorf("coordination %q: not %s or %s", f.coordination, target.ZooKeeper, target.Memberlist)
+	}
+	return nil
+}
+
+func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	scenarios, err := f.pick(names)
 	if err != nil {
 		return err
 	}
@@ -96,11 +119,12 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 	if err != nil {
 		return err
 	}
-	zookeeper, err := zktest.Start(ctx, zktest.Options{Dir: filepath.Join(dir, "zookeeper"), Servers: 3})
-	if err != nil {
-		return err
+	if f.coordination == target.ZooKeeper {
+		if o.ZooKeeper, err = zktest.Start(ctx, zktest.Options{Dir: filepath.Join(dir, "zookeeper"), Servers: 3}); err != nil {
+			return err
+		}
+		defer func() { _ = o.ZooKeeper.Stop() }()
 	}
-	defer func() { _ = zookeeper.Stop() }()
 	if f.seed == 0 {
 		f.seed = uint64(time.Now().UnixNano())
 	}
@@ -114,7 +138,7 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 			}
 			seed := f.seed + round
 			place := fmt.Sprintf("%s-%d", s.Name, round)
-			o.Dir, o.ZooKeeper, o.Root = filepath.Join(dir, place), zookeeper, "/"+place
+			o.Dir, o.Root = filepath.Join(dir, place), "/"+place
 			d.env.Say("%s: %s (seed %d)", s.Name, s.About, seed)
 			got, err := s.Run(ctx, faults.Setting{
 				Options: o, Seed: seed, Long: f.long, Say: d.env.Say,

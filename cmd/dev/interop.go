@@ -17,7 +17,7 @@ func (d *dev) interopCommand() *cobra.Command {
 	var f brokerFlags
 	var clients []string
 	var brokers int
-	var offsets string
+	var offsets, coordination string
 	c := &cobra.Command{
 		Use:   "interop",
 		Short: "Check a broker with real Kafka clients and Kafka's own tools",
@@ -26,22 +26,24 @@ func (d *dev) interopCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if brokers > 1 {
-				return d.interopCluster(c.Context(), f, offsets, clients)
+				return d.interopCluster(c.Context(), f, target.ClusterOptions{Coordination: coordination, Offsets: offsets}, clients)
 			}
 			return d.interop(c.Context(), f, clients)
 		},
 	}
 	f.add(c)
 	c.Flags().StringSliceVar(&clients, "client", nil, "only this client (more than one: comma separated)")
-	c.Flags().IntVar(&brokers, "brokers", 1, "more than one: what clients and tools do to a cluster of three on ZooKeeper; --target kafka39 is Apache Kafka's")
+	c.Flags().IntVar(&brokers, "brokers", 1, "more than one: what clients and tools do to a cluster of three; --target kafka39 is Apache Kafka's")
+	c.Flags().StringVar(&coordination, "coordination", target.ZooKeeper, "of a cluster: zookeeper or memberlist")
 	c.Flags().StringVar(&offsets, "offsets", "", "of a cluster: Barnabas' offsets store, topic or zookeeper (default: its own)")
 	return c
 }
 
 // interopCluster runs the checks of a cluster.
-func (d *dev) interopCluster(ctx context.Context, f brokerFlags, offsets string, clients []string) error {
+func (d *dev) interopCluster(ctx context.Context, f brokerFlags, o target.ClusterOptions, clients []string) error {
 	runner := interop.Runner{Env: d.env, Tools: d.tools, Only: clients}
-	return d.withCluster(ctx, target.ClusterOptions{What: f.target, Storage: f.storage, Brokers: 3, Offsets: offsets}, func(ctx context.Context, c *target.Cluster) error {
+	o.What, o.Storage, o.Brokers = f.target, f.storage, 3
+	return d.withCluster(ctx, o, func(ctx context.Context, c *target.Cluster) error {
 		report, err := runner.RunCluster(ctx, c)
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ func kgoLeftOut() []string {
 
 func (d *dev) kgoCommand() *cobra.Command {
 	var f brokerFlags
-	var run string
+	var run, coordination string
 	var brokers int
 	c := &cobra.Command{
 		Use:   "kgo",
@@ -38,13 +38,14 @@ func (d *dev) kgoCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if brokers > 1 {
-				return d.kgoCluster(c.Context(), f, brokers, run)
+				return d.kgoCluster(c.Context(), f, coordination, brokers, run)
 			}
 			return d.kgo(c.Context(), f, run)
 		},
 	}
 	f.add(c)
-	c.Flags().IntVar(&brokers, "brokers", 1, "more than one: a cluster on ZooKeeper, with three replicas of each partition; --target kafka39 is Apache Kafka's")
+	c.Flags().IntVar(&brokers, "brokers", 1, "more than one: a cluster, with three replicas of each partition; --target kafka39 is Apache Kafka's")
+	c.Flags().StringVar(&coordination, "coordination", target.ZooKeeper, "of a cluster: zookeeper or memberlist")
 	c.Flags().StringVar(&run, "run", "", "only the tests that match, as with go test")
 	return c
 }
@@ -63,13 +64,13 @@ func (d *dev) kgo(ctx context.Context, f brokerFlags, run string) error {
 	})
 }
 
-// kgoCluster runs them against a cluster on ZooKeeper.
-func (d *dev) kgoCluster(ctx context.Context, f brokerFlags, brokers int, run string) error {
+// kgoCluster runs them against a cluster.
+func (d *dev) kgoCluster(ctx context.Context, f brokerFlags, coordination string, brokers int, run string) error {
 	t, err := d.buildKgo(ctx)
 	if err != nil {
 		return err
 	}
-	return d.withCluster(ctx, target.ClusterOptions{What: f.target, Storage: f.storage, Brokers: brokers}, func(ctx context.Context, c *target.Cluster) error {
+	return d.withCluster(ctx, target.ClusterOptions{What: f.target, Storage: f.storage, Coordination: coordination, Brokers: brokers}, func(ctx context.Context, c *target.Cluster) error {
 		return t.run(ctx, c.Name, c.Addrs(), min(brokers, 3), run)
 	})
 }

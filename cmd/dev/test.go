@@ -65,14 +65,14 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 		{Name: "fuzz", About: "every fuzz function for a moment", Run: func(ctx context.Context) error { return c.Fuzz(ctx, fuzzTime) }},
 		{Name: "kill", About: "kill -9 under load, 20 times a storage", Run: func(ctx context.Context) error { return d.kill(ctx, f.storage, killRounds) }},
 		{Name: "faults", About: "clusters of three brokers are broken under load, and keep what they promise", Run: func(ctx context.Context) error {
-			return d.faults(ctx, faultFlags{storage: f.storage}, nil)
+			return d.faults(ctx, faultFlags{storage: f.storage, target: target.Barnabas, coordination: target.ZooKeeper}, nil)
 		}},
 		{Name: "kgo", About: "franz-go's own client tests against a broker", Run: func(ctx context.Context) error { return d.kgo(ctx, f, "") }},
 		{Name: "interop", About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},
 		{Name: "znodes", About: "a cluster's nodes in ZooKeeper are those that Apache Kafka writes", Run: d.znodes},
 		{Name: "cluster", About: "franz-go's tests, clients and Kafka's tools on a cluster, while its brokers are killed", Run: func(ctx context.Context) error {
 			f := brokerFlags{target: target.Barnabas, storage: f.storage}
-			return errors.Join(d.kgoCluster(ctx, f, 3, ""), d.interopCluster(ctx, f, "", nil))
+			return errors.Join(d.kgoCluster(ctx, f, target.ZooKeeper, 3, ""), d.interopCluster(ctx, f, target.ClusterOptions{}, nil))
 		}},
 	}
 }

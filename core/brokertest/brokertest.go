@@ -22,6 +22,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,8 +123,16 @@ func (b *Broker) Restart(options ...Option) {
 
 func (b *Broker) start() {
 	b.t.Helper()
-	if err := b.tryStart(); err != nil {
-		b.t.Fatalf("brokertest: start: %v", err)
+	again := b.addr != ""
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := b.tryStart()
+		if err == nil {
+			return
+		}
+		// Meanwhile the system may have given the port to somebody's outgoing connection.
+		if !again || !errors.Is(err, syscall.EADDRINUSE) || time.Since(begin) > patience {
+			b.t.Fatalf("brokertest: start: %v", err)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ type memberlist struct {
 	first   int // how many brokers begin the cluster
 
 	mu    sync.Mutex
-	ports map[netip.AddrPort]string // the brokers' own addresses of gossip, from which their datagrams come
+	ports map[netip.AddrPort]string // the brokers' coordination ports, from which their datagrams come
 }
 
 func newMemberlist(n *network.Network, brokers func() []*Broker, first int) *memberlist {
@@ -34,21 +34,18 @@ func newMemberlist(n *network.Network, brokers func() []*Broker, first int) *mem
 
 // ends is where a broker's coordination is reached.
 type ends struct {
-	raft, gossip string // where it listens
-	gates        struct{ raft, gossip *network.Gate }
+	bind string // where it listens
+	gate *network.Gate
 }
 
 // coordinationName is what the network calls a broker's side of the coordination.
 func coordinationName(b *Broker) string { return fmt.Sprintf("coordination of broker %d", b.ID) }
 
 func (m *memberlist) wire(b *Broker) (err error) {
-	if b.ends.raft, err = freeAddr(); err != nil {
+	if b.ends.bind, err = freeAddr(); err != nil {
 		return err
 	}
-	if b.ends.gossip, err = freeAddr(); err != nil {
-		return err
-	}
-	own, err := netip.ParseAddrPort(b.ends.gossip)
+	own, err := netip.ParseAddrPort(b.ends.bind)
 	if err != nil {
 		return err
 	}
@@ -56,10 +53,7 @@ func (m *memberlist) wire(b *Broker) (err error) {
 	m.ports[own] = b.name()
 	m.mu.Unlock()
 	b.election = func() string { return m.section(b) }
-	if b.ends.gates.raft, err = m.network.Gate("", coordinationName(b), b.ends.raft); err != nil {
-		return err
-	}
-	b.ends.gates.gossip, err = m.network.GateBoth(coordinationName(b), b.ends.gossip, m.sender)
+	b.ends.gate, err = m.network.GateBoth(coordinationName(b), b.ends.bind, m.sender)
 	return err
 }
 
@@ -70,16 +64,16 @@ func (m *memberlist) sender(from netip.AddrPort) string {
 	return m.ports[from]
 }
 
-// section is what goes into a broker's configuration, once all brokers are wired.
+// section is what goes into a broker's configuration, once all brokers are wired: the first ones form the cluster, and a later
+// one waits for it to let it in.
 func (m *memberlist) section(b *Broker) string {
 	var join []string
 	for _, other := range m.brokers() {
-		if other.ID != b.ID {
-			join = append(join, fmt.Sprintf("%q", other.ends.gates.gossip.Addr()))
+		if other.ID <= m.first {
+			join = append(join, fmt.Sprintf("%q", other.ends.gate.Addr()))
 		}
 	}
-	return fmt.Sprintf("memberlist:\n    bind: %q\n    advertise: %q\n    coordination_bind: %q\n    coordination_advertise: %q\n    join: [%s]\n    bootstrap_expect: %d\n",
-		b.ends.gossip, b.ends.gates.gossip.Addr(), b.ends.raft, b.ends.gates.raft.Addr(), strings.Join(join, ", "), m.first)
+	return fmt.Sprintf("memberlist:\n    bind: %q\n    advertise: %q\n    join: [%s]\n", b.ends.bind, b.ends.gate.Addr(), strings.Join(join, ", "))
 }
 
 func (m *memberlist) session() time.Duration { return memberlistSession }

@@ -13,7 +13,10 @@ import (
 type Scenario struct {
 	Name  string
 	About string
-	Short bool // whether it is one of those that every change has to pass
+	Short bool // whether it is one of those that every change has to pass, on ZooKeeper
+	Lean  bool // and whether it is one of those on memberlist: fewer, as brokers do there what they do elsewhere
+	// Voters says that the brokers vote themselves: it is about memberlist alone.
+	Voters bool
 	// Stale says that leaders are deposed here without knowing it: until they do they answer readers in good faith, as in Apache
 	// Kafka, and what they tell as a partition's end may lie behind the times.
 	Stale bool
@@ -23,13 +26,26 @@ type Scenario struct {
 	Break func(ctx context.Context, f *Field) error
 }
 
+// Runs says whether the scenario is run on memberlist, or on ZooKeeper, when all are, or those that every change has to pass.
+func (s Scenario) Runs(memberlist, all bool) bool {
+	switch {
+	case s.Voters && !memberlist:
+		return false
+	case all:
+		return true
+	case memberlist:
+		return s.Lean
+	}
+	return s.Short
+}
+
 // Scenarios are all of them, in the order in which they are run.
 func Scenarios() []Scenario {
 	return []Scenario{
-		{Name: "leader", About: "leaders are killed (kill -9)", Short: true, Break: func(ctx context.Context, f *Field) error {
+		{Name: "leader", About: "leaders are killed (kill -9)", Short: true, Lean: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 5), func() error { return killed(ctx, f, f.leader) })
 		}},
-		{Name: "controller", About: "controllers are killed (kill -9)", Short: true, Break: func(ctx context.Context, f *Field) error {
+		{Name: "controller", About: "controllers are killed (kill -9)", Short: true, Lean: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 5), func() error { return killed(ctx, f, f.Controller) })
 		}},
 		{Name: "both", About: "a leader and the controller are killed at the same time", Break: func(ctx context.Context, f *Field) error {
@@ -48,7 +64,7 @@ func Scenarios() []Scenario {
 				return b.Start(ctx)
 			})
 		}},
-		{Name: "zombie", About: "a leader is paused until it is none any more, and goes on (SIGSTOP)", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+		{Name: "zombie", About: "a leader is paused until it is none any more, and goes on (SIGSTOP)", Short: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 5), func() error { return paused(ctx, f, f.leader) })
 		}},
 		{Name: "paused-controller", About: "a controller is paused until it is none any more, and goes on", Stale: true, Break: func(ctx context.Context, f *Field) error {
@@ -70,13 +86,13 @@ func Scenarios() []Scenario {
 		{Name: "no-coordination", About: "a leader is cut from the coordination until its session has ended, and not from the others", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 3), func() error { return cutFromCoordination(ctx, f, f.leader, false) })
 		}},
-		{Name: "alone", About: "a leader is cut from the coordination and all brokers, and clients still reach it", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+		{Name: "alone", About: "a leader is cut from the coordination and all brokers, and clients still reach it", Short: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 3), func() error { return cutFromCoordination(ctx, f, f.leader, true) })
 		}},
 		{Name: "slow", About: "everything between the brokers takes its time", Break: slow},
 		{Name: "coordination-leader", About: "the leader of the coordination is killed: ZooKeeper's, or raft's", Break: coordinationLeader},
-		{Name: "coordination-down", About: "nothing is decided any more, and records flow on", Short: true, Break: coordinationDown},
-		{Name: "everybody", About: "all brokers are killed at the same time, and started again", Break: func(ctx context.Context, f *Field) error {
+		{Name: "coordination-down", About: "nothing is decided any more, and records flow on", Short: true, Lean: true, Break: coordinationDown},
+		{Name: "everybody", About: "all brokers are killed at the same time, and started again", Lean: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 4), func() error { return everybody(ctx, f) })
 		}},
 		{Name: "rolling", About: "one broker after the other is stopped and started", Short: true, Break: func(ctx context.Context, f *Field) error {

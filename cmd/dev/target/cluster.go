@@ -21,20 +21,27 @@ const Kafka39 = "kafka39"
 // chroot is where clusters keep their nodes, so that it is seen when somebody forgets it.
 const chroot = "/cluster"
 
+// What the brokers of a cluster may agree through.
+const (
+	ZooKeeper  = "zookeeper"
+	Memberlist = "memberlist"
+)
+
 // ClusterOptions are what differs between clusters.
 type ClusterOptions struct {
-	What       string            // Barnabas or Kafka39
-	Storage    string            // of Barnabas; "" is its default
-	Brokers    int               // their ids are 1 to Brokers, in racks r1 to …
-	Properties map[string]string // over those that every broker of a cluster is started with
-	Offsets    string            // Barnabas' offsets store, "topic" or "zookeeper"; "" is its default
-	Heap       string            // of each of Kafka's JVMs; "" is 256M
+	What         string            // Barnabas or Kafka39
+	Coordination string            // ZooKeeper, which is what "" stands for, or Memberlist, of Barnabas
+	Storage      string            // of Barnabas; "" is its default
+	Brokers      int               // their ids are 1 to Brokers, in racks r1 to …
+	Properties   map[string]string // over those that every broker of a cluster is started with
+	Offsets      string            // Barnabas' offsets store, "topic" or "zookeeper"; "" is its default
+	Heap         string            // of each of Kafka's JVMs; "" is 256M
 }
 
-// Cluster is several brokers on a ZooKeeper of their own, as processes.
+// Cluster is several brokers, as processes, on a ZooKeeper of their own or without any.
 type Cluster struct {
 	Name      string // for reports
-	ZooKeeper string // HOST:PORT/CHROOT
+	ZooKeeper string // HOST:PORT/CHROOT; "" without one
 	Members   []*Member
 
 	zookeeper *zktest.Ensemble
@@ -46,8 +53,9 @@ type Member struct {
 	ID   int
 	Addr string
 
-	start func(ctx context.Context) (*peers.Peer, error)
-	peer  *peers.Peer // nil when it doesn't run
+	gossip string // HOST:PORT of its coordination, when that is Memberlist
+	start  func(ctx context.Context) (*peers.Peer, error)
+	peer   *peers.Peer // nil when it doesn't run
 }
 
 // clusterProperties are those that every broker of a cluster is started with: internal topics on all of them, and nothing that
@@ -66,31 +74,41 @@ func clusterProperties(brokers int) map[string]string {
 	}
 }
 
-// OpenCluster starts a ZooKeeper and the brokers, one after the other, so that broker 1 is controller.
+// OpenCluster starts what the brokers agree through, and the brokers, one after the other, so that broker 1 is controller.
 func (o Opener) OpenCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	dir, cleanup, err := o.Env.TempDir("cluster-")
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{Name: strings.TrimSpace(fmt.Sprintf("%d x %s %s", opts.Brokers, opts.What, opts.Storage)), cleanup: cleanup}
-	c.zookeeper, err = zktest.Start(ctx, zktest.Options{Dir: filepath.Join(dir, "zookeeper")})
-	if err != nil {
+	switch opts.Coordination {
+	case Memberlist:
+		c.Name += " " + Memberlist
+	case ZooKeeper, "":
+		if c.zookeeper, err = zktest.Start(ctx, zktest.Options{Dir: filepath.Join(dir, "zookeeper")}); err != nil {
+			c.Close()
+			return nil, err
+		}
+		c.ZooKeeper = c.zookeeper.Connect() + chroot
+	default:
 		c.Close()
-		return nil, err
+		return nil, fmt.Errorf("coordination %q: not %s or %s", opts.Coordination, ZooKeeper, Memberlist)
 	}
-	c.ZooKeeper = c.zookeeper.Connect() + chroot
-	starter, err := o.starter(ctx, opts, dir, c.ZooKeeper)
+	starter, err := o.starter(ctx, opts, dir, c)
 	if err != nil {
 		c.Close()
 		return nil, err
 	}
 	for id := 1; id <= opts.Brokers; id++ {
-		port, err := peers.FreePort()
-		if err != nil {
-			c.Close()
-			return nil, err
+		m := &Member{ID: id}
+		for _, addr := range []*string{&m.Addr, &m.gossip} {
+			port, err := peers.FreePort()
+			if err != nil {
+				c.Close()
+				return nil, err
+			}
+			*addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		}
-		m := &Member{ID: id, Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
 		m.start = func(ctx context.Context) (*peers.Peer, error) { return starter(ctx, m) }
 		c.Members = append(c.Members, m)
 		if err := m.Start(ctx); err != nil {
@@ -102,7 +120,7 @@ func (o Opener) OpenCluster(ctx context.Context, opts ClusterOptions) (*Cluster,
 }
 
 // starter is what starts one broker.
-func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir, zookeeper string) (func(context.Context, *Member) (*peers.Peer, error), error) {
+func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir string, c *Cluster) (func(context.Context, *Member) (*peers.Peer, error), error) {
 	of := func(m *Member) map[string]string {
 		p := clusterProperties(opts.Brokers)
 		p["broker.rack"] = fmt.Sprintf("r%d", m.ID)
@@ -112,6 +130,9 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir, zookeeper
 	home := func(m *Member) string { return filepath.Join(dir, fmt.Sprintf("broker-%d", m.ID)) }
 	switch opts.What {
 	case Kafka39:
+		if c.ZooKeeper == "" {
+			return nil, fmt.Errorf("%s needs a ZooKeeper", Kafka39)
+		}
 		java, err := peers.Kafka39Jars(ctx, o.Tools)
 		if err != nil {
 			return nil, err
@@ -125,7 +146,7 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir, zookeeper
 			if err != nil {
 				return nil, err
 			}
-			return peers.StartKafka39(ctx, java, peers.Kafka39Options{Dir: home(m), ID: m.ID, Port: n, ZooKeeper: zookeeper, Heap: cmp.Or(opts.Heap, "256M"), Properties: of(m)})
+			return peers.StartKafka39(ctx, java, peers.Kafka39Options{Dir: home(m), ID: m.ID, Port: n, ZooKeeper: c.ZooKeeper, Heap: cmp.Or(opts.Heap, "256M"), Properties: of(m)})
 		}, nil
 	case Barnabas:
 		bin, err := o.Tools.GoBuild(ctx, "./cmd/barnabas")
@@ -136,11 +157,11 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir, zookeeper
 			p := of(m)
 			p["broker.id"] = strconv.Itoa(m.ID)
 			delete(p, "zookeeper.session.timeout.ms")
-			sections := fmt.Sprintf("election:\n  zookeeper:\n    connect: %q\n    session_timeout: 6s\n", zookeeper)
+			sections := c.election(m)
 			switch opts.Offsets {
 			case "":
 			case "zookeeper":
-				sections += fmt.Sprintf("offsets:\n  zookeeper:\n    connect: %q\n", zookeeper)
+				sections += fmt.Sprintf("offsets:\n  zookeeper:\n    connect: %q\n", c.ZooKeeper)
 			default:
 				sections += "offsets: " + opts.Offsets + "\n"
 			}
@@ -148,6 +169,19 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir, zookeeper
 		}, nil
 	}
 	return nil, fmt.Errorf("cluster of %q: not %s or %s", opts.What, Barnabas, Kafka39)
+}
+
+// election is that section of a broker's configuration. Without ZooKeeper the first broker begins the cluster, and the others join
+// it.
+func (c *Cluster) election(m *Member) string {
+	if c.ZooKeeper != "" {
+		return fmt.Sprintf("election:\n  zookeeper:\n    connect: %q\n    session_timeout: 6s\n", c.ZooKeeper)
+	}
+	s := fmt.Sprintf("election:\n  memberlist:\n    bind: %q\n", m.gossip)
+	if m != c.Members[0] {
+		s += fmt.Sprintf("    join: [%q]\n", c.Members[0].gossip)
+	}
+	return s
 }
 
 // Start starts the broker, on the data that it has. One that runs is left alone.

@@ -3,7 +3,6 @@ package network
 import (
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
@@ -58,9 +57,6 @@ func TestDatagrams(t *testing.T) {
 	n.Delay("a", "b", 100*time.Millisecond)
 	begin := time.Now()
 	say(a, "late")
-	require.NoError(t, b.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
-	_, err = b.Read(make([]byte, 100))
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	hears("late")
 	require.GreaterOrEqual(t, time.Since(begin), 100*time.Millisecond)
 	n.Delay("a", "b", time.Hour)
