@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/election"
 )
 
@@ -33,7 +34,9 @@ type Options struct {
 	Metadata   election.Metadata
 	Requests   election.Requests
 	Pusher     Pusher
-	Logger     *slog.Logger
+	// Journal remembers why partitions have the leaders and in-sync sets that they have; nil for none.
+	Journal *journal.Journal
+	Logger  *slog.Logger
 }
 
 // Controller campaigns, and while it is elected runs a Machine. Its methods may be called from any goroutine.

@@ -3,6 +3,7 @@ package controller
 import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/election"
 )
 
@@ -237,6 +238,9 @@ type Push struct {
 	Request kmsg.Request
 }
 
+// Note asks for events to be remembered. Nothing answers it.
+type Note struct{ Events []journal.Event }
+
 func (WriteTopics) effect()      {}
 func (WriteAssignments) effect() {}
 func (WriteStates) effect()      {}
@@ -245,3 +249,4 @@ func (WriteRemovals) effect()    {}
 func (TakeMarksBack) effect()    {}
 func (Reread) effect()           {}
 func (Push) effect()             {}
+func (Note) effect()             {}

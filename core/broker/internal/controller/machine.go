@@ -3,6 +3,7 @@ package controller
 import (
 	"slices"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/election"
 )
 
@@ -101,6 +102,7 @@ type Machine struct {
 	writing  int               // writes whose answers are still to come
 	epochs   map[tp]int32      // leader epochs to begin with, of partitions that were adopted
 	later    []election.Broker // who is alive, when it has been dealt with that some of them were gone
+	noted    []journal.Event   // what is to be remembered of the event at hand
 }
 
 // NewMachine makes a machine that knows nothing. Its first event is Loaded.
@@ -129,13 +131,20 @@ func (m *Machine) Handle(ev Event) []Effect {
 			m.writing++
 		}
 	}
+	if len(m.noted) > 0 {
+		effects = append(effects, Note{m.noted})
+		m.noted = nil
+	}
 	return effects
 }
 
 // isAnswered says whether an effect has an event that answers it before any other event comes.
 func isAnswered(e Effect) bool {
-	_, push := e.(Push)
-	return !push
+	switch e.(type) {
+	case Push, Note:
+		return false
+	}
+	return true
 }
 
 func isWrite(e Effect) bool {

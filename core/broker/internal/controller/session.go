@@ -161,6 +161,11 @@ func (s *Session) execute(ctx context.Context, e Effect) (Event, error) {
 		return marksTakenBack{}, err
 	case Reread:
 		return s.read(ctx, e.Topics)
+	case Note:
+		for _, ev := range e.Events {
+			s.o.Journal.Record(ev)
+		}
+		return nil, nil
 	case Push:
 		resp := s.o.Pusher.Push(e.Broker, e.Epoch, e.Request)
 		if resp == nil {

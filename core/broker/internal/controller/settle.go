@@ -140,6 +140,7 @@ func (m *Machine) statesWritten(ev statesWritten) []Effect {
 		}
 		s := u.State
 		s.PartitionEpoch = res.PartitionEpoch
+		m.noteState(k, p, &s, y.alter != nil)
 		m.tell(k, news{leaderAndISR: y.alter == nil, isNew: p.state == nil})
 		p.state = &s
 		delete(m.bump, k)

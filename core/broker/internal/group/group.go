@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/offsets"
 )
 
@@ -48,6 +49,7 @@ type Ticket uint64
 type Effects struct {
 	Answers []Answer
 	Writes  []Write
+	Events  []journal.Event // to be remembered, for whoever asks why
 }
 
 // Answer is the answer for a waiting request; exactly one field beside Ticket is meant.
@@ -91,6 +93,8 @@ type Group struct {
 	joinDeadline time.Time     // of the rebalance
 	syncDeadline time.Time     // for members that joined to ask for their assignment
 	assigning    bool          // the leader's assignment of this generation is being written
+	began        time.Time     // when the latest rebalance did
+	last         lastJoin
 
 	offsets  map[TopicPartition]offsets.Offset
 	inFlight map[TopicPartition]int                      // commits that are being written
@@ -182,7 +186,7 @@ func (g *Group) end() Effects {
 		case due(g.joinDeadline, g.now):
 			g.joinTimeUp()
 		case !g.initial && g.allJoined():
-			g.completeJoin()
+			g.completeJoin(false)
 		}
 	}
 	fx := g.out

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 )
 
 // Protocol is an assignment protocol that a member offers, with its metadata for it.
@@ -67,6 +69,7 @@ func (g *Group) join(t Ticket, r Join) {
 		refuse(r.MemberID, ErrUnavailable)
 	case !g.hasRoomFor(r):
 		if m := g.byID[r.MemberID]; m != nil { // it came too late, and others have its place
+			g.out.Events = append(g.out.Events, g.memberOut(m, journal.GroupFull, 0))
 			g.drop(m)
 		}
 		refuse("", ErrMaxSize)
@@ -164,6 +167,9 @@ func (g *Group) update(m *member, r Join) {
 // waitToJoin keeps the request until the rebalance completes. A request of the same member that waits already is sent
 // back to try again: most likely its client has given up on it.
 func (g *Group) waitToJoin(m *member, t Ticket) {
+	if m.join == 0 {
+		g.last = lastJoin{m.named(), g.now}
+	}
 	g.answerJoin(m, g.joinError(m.id, ErrRebalance))
 	m.join = t
 	g.joining++
@@ -182,7 +188,7 @@ func (g *Group) addAndRebalance(t Ticket, id string, r Join) {
 	g.waitToJoin(m, t)
 	m.deadline = g.now.Add(newMemberTimeout)
 	g.arm(m.deadline)
-	g.prepareRebalance()
+	g.prepareRebalance(journal.Joined, m)
 }
 
 // rejoin is a join of a member that the group knows.
@@ -200,9 +206,13 @@ func (g *Group) rejoin(t Ticket, m *member, r Join) {
 		a := g.joinError(m.id, ErrUnknownMember)
 		g.out.Answers = append(g.out.Answers, Answer{Ticket: t, Join: &a})
 	default:
+		cause := journal.Rejoined
+		if unchanged {
+			cause = journal.LeaderRejoined
+		}
 		g.update(m, r)
 		g.waitToJoin(m, t)
-		g.prepareRebalance()
+		g.prepareRebalance(cause, m)
 	}
 }
 
@@ -229,7 +239,7 @@ func (g *Group) joinStatic(t Ticket, r Join) {
 		g.write(Write{kind: writeStatic, member: m, before: before, leader: leaderBefore, canSkip: r.CanSkip,
 			generation: g.generation, ticket: t}, g.record(nil))
 	case g.state == Stable || g.state == CompletingRebalance:
-		g.prepareRebalance()
+		g.prepareRebalance(journal.StaticReplaced, m)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/offsets"
 )
 
@@ -18,6 +19,8 @@ type Options struct {
 	Config Config
 	Store  offsets.Store // started, and stopped, by whoever made it
 	Logger *slog.Logger
+	// Journal remembers why groups rebalanced; nil for none.
+	Journal *journal.Journal
 }
 
 // Manager coordinates all groups of this broker. Its methods may be called from any goroutine.
@@ -27,9 +30,10 @@ type Options struct {
 // those that come up while one runs go together in the next. Groups that have deadlines have one timer each; there is no
 // goroutine per group.
 type Manager struct {
-	cfg   Config
-	store offsets.Store
-	log   *slog.Logger
+	cfg     Config
+	store   offsets.Store
+	log     *slog.Logger
+	journal *journal.Journal
 
 	mu      sync.RWMutex
 	shards  map[int32]*shard
@@ -44,7 +48,7 @@ type Manager struct {
 
 // New makes a manager that coordinates nothing yet.
 func New(o Options) *Manager {
-	m := &Manager{cfg: o.Config, store: o.Store, log: o.Logger, shards: map[int32]*shard{},
+	m := &Manager{cfg: o.Config, store: o.Store, log: o.Logger, journal: o.Journal, shards: map[int32]*shard{},
 		loads: make(chan struct{}, loadsAtOnce)}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
@@ -188,6 +192,7 @@ func (m *Manager) Resign(id int32) {
 	if s != nil {
 		m.store.Unload(id, s.epoch)
 		m.drop(s)
+		m.journal.Record(journal.ShardLeft{Shard: id, Epoch: s.epoch})
 	}
 }
 
@@ -230,6 +235,7 @@ func (m *Manager) load(s *shard) {
 		<-m.loads
 		if err == nil {
 			m.open(s, r)
+			m.journal.Record(journal.ShardLoaded{Shard: s.id, Epoch: s.epoch, Groups: len(r.groups), Took: journal.Millis(time.Since(began))})
 			m.log.Log(s.ctx, levelOf(len(r.groups)), "loaded groups", "shard", s.id, "epoch", s.epoch, "groups", len(r.groups), "took", time.Since(began).Round(time.Millisecond))
 			return
 		}
@@ -240,6 +246,7 @@ func (m *Manager) load(s *shard) {
 			m.log.Warn("can't load groups: another broker has them", "shard", s.id, "epoch", s.epoch, "err", err)
 			return
 		}
+		m.journal.Record(journal.ShardFailed{Shard: s.id, Epoch: s.epoch, Err: err.Error()})
 		m.log.Error("can't load groups, will try again", "shard", s.id, "epoch", s.epoch, "in", wait, "err", err)
 		select {
 		case <-time.After(wait):

@@ -2,10 +2,12 @@ package group
 
 import (
 	"time"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 )
 
-// prepareRebalance begins a rebalance, unless one is going on.
-func (g *Group) prepareRebalance() {
+// prepareRebalance begins a rebalance, unless one is going on. who caused it, if somebody did.
+func (g *Group) prepareRebalance(cause journal.Cause, who *member) {
 	switch g.state {
 	case CompletingRebalance:
 		g.assigned(ErrRebalance) // whoever waits for an assignment joins again instead
@@ -24,6 +26,7 @@ func (g *Group) prepareRebalance() {
 	}
 	g.joinDeadline = g.now.Add(timeout)
 	g.arm(g.joinDeadline)
+	g.rebalanceBegan(cause, who, timeout)
 }
 
 // allJoined says whether nobody is missing: all members wait in a join, and nobody was only given an id.
@@ -42,19 +45,26 @@ func (g *Group) joinTimeUp() {
 		g.arm(g.joinDeadline)
 		return
 	}
-	g.completeJoin()
+	g.completeJoin(!g.initial)
 }
 
 // completeJoin makes the next generation of the members that have joined. Static members that have not stay: they may
-// be restarting. The others are out.
-func (g *Group) completeJoin() {
+// be restarting. The others are out. timeUp says that the time for joining was.
+func (g *Group) completeJoin(timeUp bool) {
 	var missing []*member
+	absent := 0
 	for _, m := range g.members {
-		if m.join == 0 && m.instance == nil {
+		switch {
+		case m.join != 0:
+		case m.instance == nil:
 			missing = append(missing, m)
+		default:
+			absent++
 		}
 	}
+	timeout := g.rebalanceTimeout()
 	for _, m := range missing {
+		g.out.Events = append(g.out.Events, g.memberOut(m, journal.RebalanceTimeout, timeout))
 		g.drop(m)
 	}
 	if len(g.members) > 0 && !g.electLeader() {
@@ -66,8 +76,10 @@ func (g *Group) completeJoin() {
 	}
 	g.generation++
 	g.assigning = false
+	timedOut := timeUp && len(missing)+absent+len(g.pending) > 0
 	if len(g.members) == 0 {
 		g.protocol, g.leader = nil, ""
+		g.rebalanceEnded(timedOut, absent)
 		g.become(Empty)
 		g.subscribed = g.subscriptions()
 		g.write(Write{kind: writeEmpty}, g.record(nil))
@@ -75,6 +87,7 @@ func (g *Group) completeJoin() {
 	}
 	chosen := g.selectProtocol()
 	g.protocol = &chosen
+	g.rebalanceEnded(timedOut, absent)
 	g.subscribed = g.subscriptions()
 	g.become(CompletingRebalance)
 	for _, m := range g.members {
@@ -145,7 +158,11 @@ func (g *Group) expireSessions() {
 		}
 	}
 	for _, m := range gone {
-		g.leave(m)
+		if m.isNew {
+			g.leave(m, journal.NeverAnswered, newMemberTimeout)
+		} else {
+			g.leave(m, journal.SessionTimeout, m.session)
+		}
 	}
 }
 
@@ -161,16 +178,19 @@ func (g *Group) expireSync() {
 	if len(gone) == 0 {
 		return
 	}
+	timeout := g.rebalanceTimeout()
 	for _, m := range gone {
+		g.out.Events = append(g.out.Events, g.memberOut(m, journal.SyncTimeout, timeout))
 		g.drop(m)
 	}
-	g.prepareRebalance()
+	g.prepareRebalance(journal.SyncTimeout, gone[0])
 }
 
-// leave takes a member out; the others share its work.
-func (g *Group) leave(m *member) {
+// leave takes a member out; the others share its work. timeout is the one that it exceeded, if any.
+func (g *Group) leave(m *member, cause journal.Cause, timeout time.Duration) {
+	g.out.Events = append(g.out.Events, g.memberOut(m, cause, timeout))
 	g.drop(m)
 	if g.state == Stable || g.state == CompletingRebalance {
-		g.prepareRebalance()
+		g.prepareRebalance(cause, m)
 	}
 }

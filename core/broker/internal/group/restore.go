@@ -3,6 +3,7 @@ package group
 import (
 	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/offsets"
 )
 
@@ -136,6 +137,6 @@ func (g *Group) resume(meta *offsets.Group) {
 	g.since = meta.StateTimestamp
 	g.subscribed = g.subscriptions()
 	if len(g.members) > g.cfg.MaxSize {
-		g.prepareRebalance() // the limit was lowered; whoever comes back in time stays
+		g.prepareRebalance(journal.CoordinatorLoaded, nil) // the limit was lowered; whoever comes back in time stays
 	}
 }

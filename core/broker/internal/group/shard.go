@@ -105,8 +105,11 @@ func (e *entry) ticket() (Ticket, chan Answer) {
 	return e.last, ch
 }
 
-// deliver carries out the effects of an event: answers go out, writes queue up.
+// deliver carries out the effects of an event: answers go out, writes queue up, and what is to be remembered is.
 func (e *entry) deliver(fx Effects) {
+	for _, ev := range fx.Events {
+		e.m.journal.Record(ev)
+	}
 	for _, a := range fx.Answers {
 		if ch := e.waiting[a.Ticket]; ch != nil { // else the client has gone; it counts as answered
 			delete(e.waiting, a.Ticket)

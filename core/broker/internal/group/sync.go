@@ -3,6 +3,7 @@ package group
 import (
 	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/offsets"
 )
 
@@ -91,13 +92,14 @@ func (g *Group) assignmentStored(w Write, err error) {
 	g.assigning = false
 	if err != nil {
 		g.assigned(writeError(err))
-		g.prepareRebalance()
+		g.prepareRebalance(journal.AssignmentFailed, nil)
 		return
 	}
 	for _, m := range g.members {
 		m.assignment = w.assignments[m.id]
 	}
 	g.assigned(nil)
+	g.assignmentDone()
 	g.become(Stable)
 }
 
@@ -167,7 +169,7 @@ func (g *Group) leaveOne(l Leaving) error {
 		if !ok {
 			return ErrUnknownMember
 		}
-		g.leave(g.byID[id])
+		g.leave(g.byID[id], journal.Left, 0)
 		return nil
 	}
 	if g.isPending(l.MemberID) {
@@ -176,7 +178,7 @@ func (g *Group) leaveOne(l Leaving) error {
 	}
 	m, err := g.check(l.MemberID, l.InstanceID)
 	if err == nil {
-		g.leave(m)
+		g.leave(m, journal.Left, 0)
 	}
 	return err
 }

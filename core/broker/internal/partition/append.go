@@ -90,6 +90,9 @@ func (p *Partition) take(e effects) callbacks {
 	if e.propose != nil && p.propose != nil {
 		p.propose(p.id, *e.propose)
 	}
+	for _, ev := range e.events {
+		p.journal.Record(ev)
+	}
 	if e.lowMoved {
 		p.signal(appended)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/log"
 )
 
@@ -44,6 +45,8 @@ type Options struct {
 
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Journal remembers who fell behind, and who leads since when; nil for none.
+	Journal *journal.Journal
 }
 
 // Logs opens and deletes logs. Its methods may be called from any goroutine, for different partitions at the same time.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/log"
 )
 
@@ -30,6 +31,7 @@ type Partition struct {
 	log     *log.Log
 	now     func() time.Time
 	logger  *slog.Logger
+	journal *journal.Journal
 	propose func(ID, ISRProposal)
 
 	// role is read-locked by appends and follower fetches, write-locked by changes of leadership.
@@ -63,8 +65,8 @@ type view struct {
 }
 
 func newPartition(id ID, topicID [16]byte, l *log.Log, o *Options) *Partition {
-	p := &Partition{id: id, topicID: topicID, log: l, now: o.Now, logger: o.Logger, propose: o.ProposeISR, sent: o.Sent}
-	p.state = state{self: o.BrokerID, alive: o.Alive, maxLag: o.ReplicaLagTimeMax, minISR: 1, Assignment: Assignment{Leader: -1, LeaderEpoch: -1, PartitionEpoch: -1}}
+	p := &Partition{id: id, topicID: topicID, log: l, now: o.Now, logger: o.Logger, journal: o.Journal, propose: o.ProposeISR, sent: o.Sent}
+	p.state = state{id: id, self: o.BrokerID, alive: o.Alive, maxLag: o.ReplicaLagTimeMax, minISR: 1, Assignment: Assignment{Leader: -1, LeaderEpoch: -1, PartitionEpoch: -1}}
 	p.publish(nil, false)
 	return p
 }
@@ -104,6 +106,11 @@ func (p *Partition) IsLeader() bool { return p.view.Load().role == RoleLeader }
 func (p *Partition) Assignment() Assignment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.assignment()
+}
+
+// assignment is Assignment with mu held.
+func (p *Partition) assignment() Assignment {
 	a := p.state.Assignment
 	a.Replicas, a.ISR = slices.Clone(a.Replicas), slices.Clone(a.ISR)
 	a.Adding, a.Removing = slices.Clone(a.Adding), slices.Clone(a.Removing)
@@ -182,6 +189,7 @@ func (p *Partition) apply(a Assignment) (leads bool, err error) {
 	p.signal(all)
 	p.mu.Unlock()
 	done.call()
+	p.journal.Record(journal.RoleTaken{Topic: p.id.Topic, Partition: p.id.Partition, Leader: a.Leader, LeaderEpoch: a.LeaderEpoch, Leads: leads})
 	return leads, nil
 }
 

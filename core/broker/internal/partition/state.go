@@ -3,6 +3,8 @@ package partition
 import (
 	"slices"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 )
 
 // Role is what a replica is at the moment.
@@ -37,6 +39,7 @@ type ISRProposal struct {
 // state decides for one replica. It is told what happens and when, and answers with effects; it does no I/O, starts nothing
 // and looks at no clock. Its caller holds the partition's lock.
 type state struct {
+	id   ID
 	self int32
 	role Role
 	Assignment
@@ -74,6 +77,7 @@ type effects struct {
 	hwMoved  bool         // hw is a new, higher high watermark
 	propose  *ISRProposal // ask the controller to record this ISR, then call isrAnswered
 	lowMoved bool         // a follower's log start moved, and with it maybe the low watermark
+	events   []journal.Event
 }
 
 // lead makes the replica the leader under a. end is the log end offset, hw the high watermark so far.
@@ -129,6 +133,7 @@ func (s *state) fetched(id int32, offset, start int64, now time.Time) (effects, 
 
 	if s.mayPropose(now) && !slices.Contains(s.ISR, id) && offset >= s.hw && offset >= s.epochStart && s.isAlive(id) {
 		e.propose = s.proposeISR(append(slices.Clone(s.ISR), id))
+		e.events = append(e.events, journal.CaughtUp{Topic: s.id.Topic, Partition: s.id.Partition, Follower: id, End: offset})
 	}
 	return s.advance(e, now), true
 }
@@ -151,6 +156,11 @@ func (s *state) tick(now time.Time) effects {
 	}
 	if len(in) < len(s.ISR) {
 		e.propose = s.proposeISR(in)
+		for _, id := range s.ISR {
+			if !slices.Contains(in, id) {
+				e.events = append(e.events, s.fellBehind(s.remote(id), len(in), now))
+			}
+		}
 	}
 	return e
 }
@@ -162,13 +172,25 @@ func (s *state) isrAnswered(to ISRProposal, ok bool, isr []int32, partitionEpoch
 		return effects{}
 	}
 	s.proposal = nil
+	var e effects
 	switch {
 	case !ok:
 		s.notBefore = now.Add(refusedPause)
+		e.events = append(e.events, journal.ISRRefused{Topic: s.id.Topic, Partition: s.id.Partition, Wanted: to.ISR})
 	case partitionEpoch > s.PartitionEpoch:
 		s.ISR, s.PartitionEpoch = slices.Clone(isr), partitionEpoch
 	}
-	return s.advance(effects{}, now)
+	return s.advance(e, now)
+}
+
+// fellBehind says what is known of a follower that is to leave the in-sync set.
+func (s *state) fellBehind(r *remote, remaining int, now time.Time) journal.FellBehind {
+	e := journal.FellBehind{Topic: s.id.Topic, Partition: s.id.Partition, Follower: r.id, Behind: -1, Lag: journal.Millis(now.Sub(r.caughtUp)),
+		Fetched: r.everFetched, Allowed: journal.Millis(s.maxLag), BrokerUp: s.isAlive(r.id), LeaderEnd: s.end, Epoch: s.LeaderEpoch, Remaining: remaining}
+	if r.everFetched {
+		e.Behind, e.Unheard = s.end-r.end, journal.Millis(now.Sub(r.lastFetch))
+	}
+	return e
 }
 
 func (s *state) mayPropose(now time.Time) bool { return s.proposal == nil && !now.Before(s.notBefore) }

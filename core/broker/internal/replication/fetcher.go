@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 )
@@ -139,6 +140,9 @@ func (f *fetcher) wakeUp() {
 	}
 }
 
+// worthTelling is after how many failures in a row somebody is told: a first one may just be a leader that restarts.
+const worthTelling = 2
+
 // ask puts a question to the leader. When it can't be asked, or its answer makes no sense, that is tried again after a pause.
 func (f *fetcher) ask(question func(*wire.Client) error) {
 	err := f.connect()
@@ -146,6 +150,9 @@ func (f *fetcher) ask(question func(*wire.Client) error) {
 		err = question(f.client)
 	}
 	if err == nil {
+		if f.failed >= worthTelling {
+			f.m.o.Journal.Record(journal.Reached{Broker: f.id.leader})
+		}
 		f.failed = 0
 		return
 	}
@@ -154,7 +161,8 @@ func (f *fetcher) ask(question func(*wire.Client) error) {
 	if f.m.ctx.Err() != nil {
 		return
 	}
-	if f.failed++; f.failed == 2 { // a first one may just be a leader that restarts
+	if f.failed++; f.failed == worthTelling {
+		f.m.o.Journal.Record(journal.Unreachable{Broker: f.id.leader, Err: err.Error()})
 		f.log.Warn("can't fetch from the leader, trying on", "partitions", len(f.machine.parts), "err", err)
 	}
 	t := time.NewTimer(pauseAfter(f.failed-1, f.m.o.Backoff))
@@ -287,6 +295,7 @@ func (f *fetcher) result(one *follower, r *fetchResult) {
 	s := f.machine.answered(one, r, one.p.Log().EndOffsetForEpoch, now)
 	if s.do != takeRecords {
 		if r.code != 0 && one.tries == refusals {
+			f.stuck(one, fmt.Errorf("the leader refuses to serve it: %w", kerr.ErrorForCode(r.code)))
 			f.log.Warn("the leader refuses to serve a replica, trying on", "partition", one.id.String(), "err", kerr.ErrorForCode(r.code))
 		}
 		f.carryOut(one, s)
@@ -318,16 +327,29 @@ func (f *fetcher) carryOut(one *follower, s step) {
 	switch s.do {
 	case truncate:
 		if s.to < one.at.Offset {
+			f.cutOff(one, s.to)
 			f.log.Info("truncating a replica to what its leader has", "partition", one.id.String(), "leader_epoch", one.at.LeaderEpoch, "from", one.at.Offset, "to", s.to)
 		}
 		at, err = one.p.TruncateAsFollower(one.at, s.to)
 	case restart:
+		f.cutOff(one, s.to)
 		f.log.Warn("a replica's log ends before its leader's begins, beginning it anew", "partition", one.id.String(), "end", one.at.Offset, "start", s.to)
 		at, err = one.p.RestartAsFollower(one.at, s.to)
 	default:
 		return
 	}
 	f.did(one, s.do, at, err)
+}
+
+// cutOff has it remembered that a replica throws its records away from an offset on, or, when that is beyond its end, all.
+func (f *fetcher) cutOff(one *follower, to int64) {
+	f.m.o.Journal.Record(journal.CutOff{Topic: one.id.Topic, Partition: one.id.Partition, Leader: f.id.leader, LeaderEpoch: one.at.LeaderEpoch,
+		End: one.at.Offset, To: to})
+}
+
+// stuck has it remembered that a replica can't follow its leader.
+func (f *fetcher) stuck(one *follower, err error) {
+	f.m.o.Journal.Record(journal.Stuck{Topic: one.id.Topic, Partition: one.id.Partition, Leader: f.id.leader, End: one.at.Offset, Err: err.Error()})
 }
 
 // did tells the machine what became of a step.
@@ -341,6 +363,7 @@ func (f *fetcher) did(one *follower, do deed, at partition.Position, err error) 
 	}
 	f.machine.did(one, do, at, err, f.m.o.Now())
 	if err != nil && one.phase != idle && one.tries == 1 {
+		f.stuck(one, err)
 		f.log.Error("a replica can't take what its leader has, trying on", "partition", one.id.String(), "end", at.Offset, "err", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 )
@@ -41,6 +42,8 @@ type Options struct {
 
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Journal remembers which leaders couldn't be reached, and what replicas lost; nil for none.
+	Journal *journal.Journal
 }
 
 // Manager fetches for all replicas of this broker that follow. Its methods may be called from any goroutine, and don't block, save Stop.
