@@ -12,6 +12,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/adminhttp"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/controller"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/peers"
@@ -44,6 +45,9 @@ type Broker struct {
 	id        int32
 	clusterID string
 	epoch     atomic.Int64 // of the registration; -1 before
+	journal   *journal.Journal
+	phase     atomic.Pointer[phase]
+	lostAt    atomic.Int64 // when the registration was lost, in Unix nanoseconds; 0 while there is one
 	addresses atomic.Pointer[[]kafka.Listener]
 	serving   atomic.Bool   // all rooms below are there
 	ready     chan struct{} // closed when clients are answered
@@ -91,11 +95,13 @@ func New(o Options) (*Broker, error) {
 	if o.Storage == nil || o.Election == nil || o.Offsets == nil {
 		return nil, errors.New("broker: a storage, an election and an offsets store are needed")
 	}
-	b := &Broker{o: o, log: o.Logger, id: -1, ready: make(chan struct{}), failed: make(chan struct{})}
+	b := &Broker{o: o, log: o.Logger, id: -1, ready: make(chan struct{}), failed: make(chan struct{}),
+		journal: journal.New(journal.DefaultEvents, journal.DefaultPerSubject, time.Now)}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
 	b.epoch.Store(-1)
+	b.enter(notStarted)
 	return b, nil
 }
 
@@ -114,34 +120,39 @@ func (b *Broker) Advertised() []kafka.Listener {
 // After an error, or when ctx ended, nothing is left running; Stop may be called all the same.
 func (b *Broker) Start(ctx context.Context) error {
 	begin := time.Now()
-	for _, step := range []func(context.Context) error{
-		b.startAdmin,
-		b.startPlugins,
-		b.openDirs,
-		b.startCoordination,
-		b.makeRooms,
-		b.loadConfigs,
-		b.watchDirs,
-		b.openLogs,
-		b.startGroups,
-		b.startTransactions,
-		b.makeController,
-		b.startReplication,
-		b.listen,
-		b.register,
-		b.open,
-		b.startController,
-		b.adopt,
-		b.serve,
+	for _, step := range []struct {
+		what string // as somebody reads who asks why the broker isn't ready
+		do   func(context.Context) error
+	}{
+		{"starting the admin server", b.startAdmin},
+		{"starting plug-ins", b.startPlugins},
+		{"opening the log directories", b.openDirs},
+		{"connecting to the coordination", b.startCoordination},
+		{"making its rooms", b.makeRooms},
+		{"reading configurations", b.loadConfigs},
+		{"reading configurations", b.watchDirs},
+		{"opening and recovering logs", b.openLogs},
+		{"starting coordinators", b.startGroups},
+		{"starting coordinators", b.startTransactions},
+		{"starting coordinators", b.makeController},
+		{"starting replication", b.startReplication},
+		{"binding listeners", b.listen},
+		{"registering in the cluster", b.register},
+		{"registering in the cluster", b.open},
+		{"waiting for the controller to say what it serves", b.startController},
+		{"taking over topics found on disk", b.adopt},
+		{"beginning to serve", b.serve},
 	} {
 		err := ctx.Err()
 		if err == nil {
-			err = step(ctx)
+			b.enter(step.what)
+			err = step.do(ctx)
 		}
 		if err != nil {
 			return errors.Join(err, b.Stop(context.WithoutCancel(ctx)))
 		}
 	}
+	b.enter(servingPhase)
 	topics, partitions := b.cache.Snapshot().Counts()
 	b.log.Info("broker serves", "broker", b.id, "cluster", b.clusterID, "topics", topics, "partitions", partitions, "start", time.Since(begin).Round(time.Millisecond))
 	return nil
@@ -158,6 +169,7 @@ func (b *Broker) Stop(ctx context.Context) error {
 	steps := b.stop
 	b.stop = nil
 	b.mu.Unlock()
+	b.enter("stopping")
 	var errs error
 	for i := len(steps) - 1; i >= 0; i-- {
 		begin := time.Now()
@@ -185,7 +197,7 @@ func (b *Broker) run(ctx context.Context, what string, c plugin.Component) error
 	return nil
 }
 
-// settings are what every plug-in gets: a logger that bears its role and name.
+// settings are what every plug-in gets: a logger that bears its role and name. What it complains of is remembered, too.
 func (b *Broker) settings(role, name string) plugin.Settings {
-	return plugin.Settings{Logger: b.log.With("plugin", role+"/"+name)}
+	return plugin.Settings{Logger: slog.New(remembering{b.log.Handler(), b.journal, role, name}).With("plugin", role+"/"+name)}
 }

@@ -44,6 +44,7 @@ func (b *Broker) makeController(context.Context) error {
 		Requests:   b.coordination.Requests(),
 		Pusher:     pusher,
 		Logger:     b.log,
+		Journal:    b.journal,
 	})
 	b.creating = b.newChannel()
 	b.onStop("stop creating topics", func(context.Context) error { return b.creating.Close() })
@@ -79,7 +80,7 @@ func (b *Broker) register(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("register broker %d: %w", b.id, err)
 	}
-	b.epoch.Store(r.Epoch())
+	b.registered(r.Epoch(), false)
 	b.keepRegistered(self, r)
 	return nil
 }

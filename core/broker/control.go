@@ -63,6 +63,7 @@ func (c *control) UpdateMetadata(req *kmsg.UpdateMetadataRequest) *kmsg.UpdateMe
 	before := c.b.cache.Snapshot()
 	resp := c.b.cache.Update(req)
 	after := c.b.cache.Snapshot()
+	c.b.noteCluster(before, after)
 	for _, name := range after.Gone(before) {
 		c.b.groups.TopicDeleted(name)
 	}

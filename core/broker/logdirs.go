@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/log"
 )
@@ -28,6 +29,7 @@ func (b *Broker) watchDirs(context.Context) error {
 // gives their leaderships to others. A broker that has no directory left can't go on.
 func (b *Broker) dirFailed(d *log.Dir, err error) {
 	b.log.Error("a log directory failed; its partitions are offline until the broker is restarted with a mended disk", "dir", d.Path(), "err", err)
+	b.journal.Record(journal.DirFailed{Broker: b.id, Dir: d.Path(), Err: err.Error()})
 	b.partitions.FailDir(d.Path(), err)
 	b.dirReports.report()
 	for _, other := range b.dirs {

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/election"
 )
 
@@ -28,6 +29,7 @@ func (b *Broker) keepRegistered(self election.Broker, r election.Registration) {
 				return
 			}
 			b.log.Warn("this broker's registration is lost; it registers anew", "broker", b.id, "epoch", r.Epoch())
+			b.unregistered(r.Epoch())
 			b.cache.Lost(r.Epoch()) // before the controller can speak to the next one
 			again, err := b.registerAgain(ctx, self)
 			if err != nil {
@@ -37,7 +39,7 @@ func (b *Broker) keepRegistered(self election.Broker, r election.Registration) {
 				return
 			}
 			r = again
-			b.epoch.Store(r.Epoch())
+			b.registered(r.Epoch(), true)
 			b.log.Info("registered anew", "broker", b.id, "epoch", r.Epoch())
 		}
 	}()
@@ -79,6 +81,7 @@ func (b *Broker) fail(err error) {
 	if b.failure == nil {
 		b.log.Error("this broker can't go on and has to be stopped", "err", err)
 		b.failure = err
+		b.journal.Record(journal.CannotGoOn{Broker: b.id, Err: err.Error()})
 		close(b.failed)
 	}
 }

@@ -31,6 +31,7 @@ func (b *Broker) startReplication(context.Context) error {
 		Quota:             b.fetched,
 		Now:               time.Now,
 		Logger:            b.log,
+		Journal:           b.journal,
 	})
 	b.onStop("stop fetching from leaders", b.followers.Stop)
 	b.throttle(c)

@@ -128,6 +128,7 @@ func (b *Broker) makeRooms(context.Context) error {
 		OnRemoved:         b.removed,
 		Now:               time.Now,
 		Logger:            b.log,
+		Journal:           b.journal,
 	})
 	return nil
 }
@@ -238,8 +239,9 @@ func (b *Broker) startGroups(ctx context.Context) (err error) {
 			Retention:      c.OffsetsRetention,
 			RetentionCheck: c.OffsetsRetentionCheckInterval,
 		},
-		Store:  b.offsets,
-		Logger: b.log,
+		Store:   b.offsets,
+		Logger:  b.log,
+		Journal: b.journal,
 	})
 	b.onStop("stop the group coordinator", b.groups.Stop)
 	b.groups.Start()

@@ -120,8 +120,8 @@ func directories(f Facts) Check {
 	case len(failed) == len(f.Dirs):
 		return Check{"log-dirs", Fail, "all log directories failed: " + strings.Join(failed, "; ")}
 	}
-	return Check{"log-dirs", Warn, fmt.Sprintf("%d of %d log directories failed, with %s in them (%s): mend the disk and restart this broker", len(failed), len(f.Dirs),
-		count(f.Unserved, "replica"), strings.Join(failed, "; "))}
+	return Check{"log-dirs", Warn, fmt.Sprintf("%d of %d log directories failed (%s): what lies there isn't served; mend the disk and restart this broker",
+		len(failed), len(f.Dirs), strings.Join(failed, "; "))}
 }
 
 func controller(f Facts) Check {
@@ -150,6 +150,9 @@ func coordinator(f Facts) Check {
 
 func partitions(f Facts) Check {
 	var what []string
+	if f.Unserved > 0 {
+		what = append(what, count(f.Unserved, "replica")+" here not served, because their log directory failed")
+	}
 	if f.Leaderless > 0 {
 		what = append(what, count(f.Leaderless, "partition")+" of the cluster without a leader")
 	}
