@@ -1,5 +1,5 @@
 // Package port is a broker's coordination port: one TCP port on which raft, requests among brokers, gossip's streams and commands
-// arrive, each connection of one [Kind], with or without TLS.
+// arrive, each connection of one [Kind], with or without TLS; and the UDP port of the same number, for gossip's packets.
 //
 // A connection begins with a handshake in which both ends say who they are and, when there are keys, prove that they have one. Who
 // belongs to another cluster, looks for another server, has the wrong key or speaks something else is refused before anything of

@@ -38,6 +38,7 @@ type Port struct {
 	serverTLS *tls.Config
 	log       *slog.Logger
 	listener  net.Listener
+	packets   *net.UDPConn
 	kinds     map[Kind]*kindListener
 	slots     chan struct{} // holds an element for each handshake that is under way
 	closed    chan struct{}
@@ -52,18 +53,18 @@ type Port struct {
 
 // Listen opens the port. Connections are accepted from then on, and handed to the listeners of their kinds.
 func Listen(c Config) (*Port, error) {
-	l, err := net.Listen("tcp", c.Bind)
+	l, packets, err := bind(c.Bind)
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{Dialer: c.Dialer, serverTLS: c.ServerTLS, log: c.Logger, listener: l, kinds: map[Kind]*kindListener{},
+	p := &Port{Dialer: c.Dialer, serverTLS: c.ServerTLS, log: c.Logger, listener: l, packets: packets, kinds: map[Kind]*kindListener{},
 		slots: make(chan struct{}, maxHandshakes), closed: make(chan struct{}), shaking: map[net.Conn]struct{}{}}
 	for _, kind := range kinds() {
 		p.kinds[kind] = &kindListener{port: p, arrived: make(chan net.Conn), closed: make(chan struct{})}
 	}
 	p.close = sync.OnceValue(func() error {
 		close(p.closed)
-		err := l.Close()
+		err := errors.Join(l.Close(), packets.Close())
 		p.mu.Lock()
 		for conn := range p.shaking {
 			conn.Close()
@@ -76,8 +77,31 @@ func Listen(c Config) (*Port, error) {
 	return p, nil
 }
 
+// bind listens for connections and packets on the same port. Where any will do, the one that TCP gets may be in use for UDP, and
+// another one is tried.
+func bind(address string) (net.Listener, *net.UDPConn, error) {
+	for attempt := 1; ; attempt++ {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return nil, nil, err
+		}
+		at := l.Addr().(*net.TCPAddr)
+		packets, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port, Zone: at.Zone})
+		if err == nil {
+			return l, packets, nil
+		}
+		l.Close()
+		if _, port, _ := net.SplitHostPort(address); port != "0" || attempt == 20 {
+			return nil, nil, err
+		}
+	}
+}
+
 // Addr is where the port listens.
-func (p *Port) Addr() net.Addr { return p.listener.Addr() }
+func (p *Port) Addr() *net.TCPAddr { return p.listener.Addr().(*net.TCPAddr) }
+
+// Packets is the port's UDP socket. Close closes it.
+func (p *Port) Packets() *net.UDPConn { return p.packets }
 
 // Listener gives the connections of a kind, after their handshake. While nobody accepts them, they wait up to the end of their
 // handshake's time. Closing it refuses those that come later, and leaves the port open.
