@@ -28,14 +28,14 @@ func (c cluster) Member() election.Coordination {
 }
 
 func TestSuite(t *testing.T) {
-	electiontest.Run(t, electiontest.Options{Single: true}, func(t *testing.T) electiontest.Cluster {
+	electiontest.Run(t, electiontest.Options{Single: true, Portable: true}, func(t *testing.T) electiontest.Cluster {
 		return cluster{t, t.TempDir(), DefaultOptions()}
 	})
 }
 
 // TestSuiteCompacting runs the suite with a file that is rewritten all the time.
 func TestSuiteCompacting(t *testing.T) {
-	electiontest.Run(t, electiontest.Options{Single: true}, func(t *testing.T) electiontest.Cluster {
+	electiontest.Run(t, electiontest.Options{Single: true, Portable: true}, func(t *testing.T) electiontest.Cluster {
 		return cluster{t, t.TempDir(), Options{File: "c.jsonl", CompactAfter: 4096}}
 	})
 }
