@@ -82,6 +82,7 @@ func newRoot(a *app) *cobra.Command {
 		newCluster(a),
 		newConfig(a),
 		newConsume(a),
+		newCoordination(a),
 		newDev(a),
 		newGroup(a),
 		newLog(a),
