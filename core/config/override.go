@@ -10,7 +10,8 @@ import (
 // Override gives a section in which the value at a path of keys below s is another one: read as YAML, so that "true",
 // "6s" and "[a, b]" mean what they mean in a file. origin stands for the file in errors about the value, such as
 // "--set". Keys on the way that are missing, or lead to nothing or to a name alone, become mappings: below
-// `storage: mmap`, the path storage, mmap, segment_size sets an option of mmap.
+// `storage: mmap`, the path storage, mmap, segment_size sets an option of mmap. In a list of choices, such as
+// `[gzip, {zstd: {level: 3}}]`, the next key is the name of one; a name that isn't there yet is added to the list.
 //
 // s itself stays as it is. An empty path, and YAML that isn't one plain value, are errors.
 func (s Section) Override(origin string, path []string, value string) (Section, error) {
@@ -54,6 +55,9 @@ func replace(node *yaml.Node, path []string, value *yaml.Node, origins map[*yaml
 	if len(path) == 0 {
 		return value
 	}
+	if node != nil && node.Kind == yaml.SequenceNode {
+		return replaceChoice(node, path, value, origins, origin)
+	}
 	mapping := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	switch {
 	case node != nil && node.Kind == yaml.MappingNode:
@@ -77,4 +81,22 @@ func replace(node *yaml.Node, path []string, value *yaml.Node, origins map[*yaml
 	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: path[0], Line: mapping.Line}
 	mapping.Content = append(mapping.Content, key, replace(nil, path[1:], value, origins, origin))
 	return mapping
+}
+
+// replaceChoice is replace in a list of choices.
+func replaceChoice(node *yaml.Node, path []string, value *yaml.Node, origins map[*yaml.Node]string, origin string) *yaml.Node {
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: node.Line}
+	list.Content = append(list.Content, node.Content...)
+	if from, ok := origins[node]; ok {
+		origins[list] = from
+	}
+	for i, element := range list.Content {
+		alone := element.Kind == yaml.ScalarNode && element.Value == path[0]
+		if alone || element.Kind == yaml.MappingNode && len(element.Content) == 2 && element.Content[0].Value == path[0] {
+			list.Content[i] = replace(element, path, value, origins, origin)
+			return list
+		}
+	}
+	list.Content = append(list.Content, replace(nil, path, value, origins, origin))
+	return list
 }

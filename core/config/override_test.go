@@ -28,6 +28,21 @@ func scalarAt(t *testing.T, s config.Section, path ...string) string {
 	return text
 }
 
+func TestOverrideInAListOfChoices(t *testing.T) {
+	root := parse(t, "compression: [gzip, {zstd: {level: 3}}]\n")
+	changed := override(t, override(t, override(t, root, "1", "compression", "gzip", "level"), "2", "compression", "zstd", "level"), "4", "compression", "lz4", "level")
+	list, _ := changed.Sub("compression")
+	elements, ok := list.List()
+	require.True(t, ok)
+	require.Len(t, elements, 3)
+	assert.Equal(t, "1", scalarAt(t, elements[0], "gzip", "level"))
+	assert.Equal(t, "2", scalarAt(t, elements[1], "zstd", "level"))
+	assert.Equal(t, "4", scalarAt(t, elements[2], "lz4", "level"))
+	list, _ = root.Sub("compression")
+	elements, _ = list.List()
+	assert.Len(t, elements, 2, "the original stays")
+}
+
 func TestOverride(t *testing.T) {
 	root := parse(t, "broker:\n  log.dirs: /a\n  num.partitions: 3\nstorage: mmap\n")
 

@@ -30,34 +30,61 @@ type Imported struct {
 	Reason   string // for people; "" where there is nothing to say
 }
 
-// Import says what becomes of each property of a server.properties of Apache Kafka 3.9, so that those that are mapped or added make
-// a broker that acts as Kafka would. The verdicts come in the order of the properties, and then what is added.
+// Place says where the property stands, for errors about it: its line of the file, or its variable.
+func (p Property) Place(file string, err error) *config.Error {
+	if p.Variable != "" {
+		return &config.Error{File: p.Variable, Path: p.Name, Err: err}
+	}
+	return &config.Error{File: file, Line: p.Line, Path: p.Name, Err: err}
+}
+
+// Import says what becomes of each property of a server.properties of Apache Kafka 3.9, or of its container's environment
+// ([ParseEnvironment]), so that those that are mapped or added make a broker that acts as Kafka would. Of properties with the same name
+// the last counts. The verdicts come in the order of the properties, and then what is added.
 //
 // What can't be kept is an error, with file and line: a value that isn't valid, a promise that Barnabas refuses to make, a value that a
 // config provider is to supply, and the properties of a process that is only a controller. Whether the properties fit together is
 // [Layers.BrokerConfig]'s to say. file is used in messages only. No text holds a sensitive value.
 func Import(file string, properties []Property) ([]Imported, error) {
-	last := map[string]Property{}
+	verdicts, last, err := judge(file, properties)
+	return append(verdicts, addDefaults(last)...), err
+}
+
+// ImportOver is Import for properties that are laid over a configuration which exists already, so that no defaults are added.
+func ImportOver(properties []Property) ([]Imported, error) {
+	verdicts, _, err := judge("", properties)
+	return verdicts, err
+}
+
+// judge gives each property its verdict. last holds those that count, by name.
+func judge(file string, properties []Property) (verdicts []Imported, last map[string]Property, err error) {
+	last = map[string]Property{}
 	for _, p := range properties {
 		last[p.Name] = p
 	}
-	var verdicts []Imported
 	var errs []error
 	for _, p := range properties {
 		one := Imported{Property: p}
 		var err error
-		if final := last[p.Name]; final.Line != p.Line {
-			one.Verdict, one.Reason = Ignored, fmt.Sprintf("given again on line %d, which counts", final.Line)
+		if final := last[p.Name]; final != p {
+			one.Verdict, one.Reason = Ignored, "given again "+final.where()+", which counts"
 		} else {
 			one, err = importOne(p, last)
 		}
 		if err != nil {
-			errs = append(errs, &config.Error{File: file, Line: p.Line, Path: p.Name, Err: err})
+			errs = append(errs, p.Place(file, err))
 			continue
 		}
 		verdicts = append(verdicts, one)
 	}
-	return append(verdicts, addDefaults(last)...), config.Join(errs...)
+	return verdicts, last, config.Join(errs...)
+}
+
+func (p Property) where() string {
+	if p.Variable != "" {
+		return "in " + p.Variable
+	}
+	return fmt.Sprintf("on line %d", p.Line)
 }
 
 // providers names the config providers that values may refer to (KIP-297). Kafka reads it before its table.

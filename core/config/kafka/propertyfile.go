@@ -13,11 +13,12 @@ import (
 	"github.com/barnabas-mq/barnabas/core/config"
 )
 
-// Property is one entry of a file of properties.
+// Property is one entry of a file of properties, or of an environment.
 type Property struct {
-	Name  string
-	Value string
-	Line  int // on which it begins, from 1; 0 when it comes from no file
+	Name     string
+	Value    string
+	Line     int    // on which it begins, from 1; 0 when it comes from no file
+	Variable string // of the environment, that it comes from; "" when it comes from a file
 }
 
 // ParseProperties reads a file such as server.properties by the rules of java.util.Properties: ISO-8859-1, with escapes for the

@@ -18,21 +18,21 @@ func TestParseProperties(t *testing.T) {
 		want       []kafka.Property
 	}{
 		{"nothing", "", nil},
-		{"comments and blank lines", "# a\n  ! b=c\n \t\f\n#d\\\ne=f", []kafka.Property{{"e", "f", 5}}},
+		{"comments and blank lines", "# a\n  ! b=c\n \t\f\n#d\\\ne=f", []kafka.Property{{"e", "f", 5, ""}}},
 		{"separators", "a=1\nb:2\nc 3\nd = 4\ne\t:\t5\nf==6\ng  =:7", []kafka.Property{
-			{"a", "1", 1}, {"b", "2", 2}, {"c", "3", 3}, {"d", "4", 4}, {"e", "5", 5}, {"f", "=6", 6}, {"g", ":7", 7}}},
-		{"no value", "a\nb=\nc =  ", []kafka.Property{{"a", "", 1}, {"b", "", 2}, {"c", "", 3}}},
-		{"blanks around", "  a = b c  ", []kafka.Property{{"a", "b c  ", 1}}},
-		{"line ends", "a=1\rb=2\r\nc=3", []kafka.Property{{"a", "1", 1}, {"b", "2", 2}, {"c", "3", 3}}},
-		{"continued", "a=1,\\\n   2,\\\r\n\t3\nb=4", []kafka.Property{{"a", "1,2,3", 1}, {"b", "4", 4}}},
-		{"continued with what looks like a comment", "a=1\\\n#2", []kafka.Property{{"a", "1#2", 1}}},
-		{"continued by a blank line", "a=1\\\n\nb=2", []kafka.Property{{"a", "1", 1}, {"b", "2", 3}}},
-		{"continued by nothing", "a=1\\", []kafka.Property{{"a", "1", 1}}},
-		{"a backslash that isn't the end", `a=1\\` + "\nb=2", []kafka.Property{{"a", `1\`, 1}, {"b", "2", 2}}},
-		{"escapes", `a\=\ b\:=\t\n\r\f\\\q\u00e4\uD83D\uDE00`, []kafka.Property{{"a= b:", "\t\n\r\f\\qä😀", 1}}},
-		{"ISO-8859-1", "a=\xe4", []kafka.Property{{"a", "ä", 1}}},
-		{"twice", "a=1\na=2", []kafka.Property{{"a", "1", 1}, {"a", "2", 2}}},
-		{"only a value", "=1", []kafka.Property{{"", "1", 1}}},
+			{"a", "1", 1, ""}, {"b", "2", 2, ""}, {"c", "3", 3, ""}, {"d", "4", 4, ""}, {"e", "5", 5, ""}, {"f", "=6", 6, ""}, {"g", ":7", 7, ""}}},
+		{"no value", "a\nb=\nc =  ", []kafka.Property{{"a", "", 1, ""}, {"b", "", 2, ""}, {"c", "", 3, ""}}},
+		{"blanks around", "  a = b c  ", []kafka.Property{{"a", "b c  ", 1, ""}}},
+		{"line ends", "a=1\rb=2\r\nc=3", []kafka.Property{{"a", "1", 1, ""}, {"b", "2", 2, ""}, {"c", "3", 3, ""}}},
+		{"continued", "a=1,\\\n   2,\\\r\n\t3\nb=4", []kafka.Property{{"a", "1,2,3", 1, ""}, {"b", "4", 4, ""}}},
+		{"continued with what looks like a comment", "a=1\\\n#2", []kafka.Property{{"a", "1#2", 1, ""}}},
+		{"continued by a blank line", "a=1\\\n\nb=2", []kafka.Property{{"a", "1", 1, ""}, {"b", "2", 3, ""}}},
+		{"continued by nothing", "a=1\\", []kafka.Property{{"a", "1", 1, ""}}},
+		{"a backslash that isn't the end", `a=1\\` + "\nb=2", []kafka.Property{{"a", `1\`, 1, ""}, {"b", "2", 2, ""}}},
+		{"escapes", `a\=\ b\:=\t\n\r\f\\\q\u00e4\uD83D\uDE00`, []kafka.Property{{"a= b:", "\t\n\r\f\\qä😀", 1, ""}}},
+		{"ISO-8859-1", "a=\xe4", []kafka.Property{{"a", "ä", 1, ""}}},
+		{"twice", "a=1\na=2", []kafka.Property{{"a", "1", 1, ""}, {"a", "2", 2, ""}}},
+		{"only a value", "=1", []kafka.Property{{"", "1", 1, ""}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

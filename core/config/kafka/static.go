@@ -3,7 +3,9 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/core/config"
 )
@@ -26,7 +28,7 @@ func ReadStatic(section config.Section) (values Values, warnings []string, err e
 		listener, forListener := overridden(name)
 		switch {
 		case !known && !forListener:
-			errs = append(errs, sub.Wrap(unknownProperty(name)))
+			errs = append(errs, sub.Wrap(unknownProperty(name, sub)))
 			continue
 		case !known:
 			if _, err := readProperty(sub, listener); err != nil {
@@ -74,6 +76,11 @@ func readProperty(sub config.Section, d Definition) (string, error) {
 		text = strings.Join(texts, ",")
 	}
 	value, err := d.Canonical(text)
+	if err != nil {
+		if n := inUnitOf(d, text); n != "" {
+			err = fmt.Errorf("%w (%s is %s here)", err, strings.TrimSpace(text), n)
+		}
+	}
 	if err == nil && d.Refused && value != d.Default {
 		err = fmt.Errorf("cannot be set: %s", d.NoEffect)
 	}
@@ -85,8 +92,44 @@ func warning(sub config.Section, why string) string {
 	return place.Error()
 }
 
-func unknownProperty(name string) error {
+// inUnitOf gives what somebody meant who wrote a number with a unit, such as 7d or 64MiB, in the unit that a property's name ends with;
+// "" when that is no whole number, or nothing of the kind.
+func inUnitOf(d Definition, text string) string {
+	if d.Type != Int && d.Type != Long {
+		return ""
+	}
+	text = strings.TrimSpace(text)
+	if strings.HasSuffix(d.Name, ".bytes") {
+		var size config.ByteSize
+		if size.UnmarshalText([]byte(text)) != nil {
+			return ""
+		}
+		return strconv.FormatInt(int64(size), 10)
+	}
+	unit, timed := time.Duration(0), false
+	for suffix, of := range map[string]time.Duration{".ms": time.Millisecond, ".seconds": time.Second, ".minutes": time.Minute, ".hours": time.Hour} {
+		if strings.HasSuffix(d.Name, suffix) {
+			unit, timed = of, true
+		}
+	}
+	duration, err := time.ParseDuration(text)
+	if days, isDays := strings.CutSuffix(text, "d"); err != nil && isDays {
+		var n int64
+		if n, err = strconv.ParseInt(days, 10, 16); err == nil {
+			duration = time.Duration(n) * 24 * time.Hour
+		}
+	}
+	if !timed || err != nil || duration%unit != 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(duration/unit), 10)
+}
+
+func unknownProperty(name string, sub config.Section) error {
 	text := "unknown property"
+	if sub.IsMapping() {
+		return errors.New(text + ": names are written in full, dots and all, such as log.dirs")
+	}
 	if near := nearest(name, definitions().broker); near != "" {
 		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}

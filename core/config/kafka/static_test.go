@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -138,4 +139,20 @@ func FuzzChange(f *testing.F) {
 		}
 		_, _ = kafka.Layers{Static: kafka.Values{name: value}}.BrokerConfig()
 	})
+}
+
+func TestReadStaticKnowsUnits(t *testing.T) {
+	for text, want := range map[string]string{
+		"log.retention.ms: 7d": "(7d is 604800000 here)", "log.retention.hours: 2d": "(2d is 48 here)", "log.retention.minutes: 90s": "type INT",
+		"log.segment.bytes: 64MiB": "(64MiB is 67108864 here)", "log.segment.bytes: 64MB": "(64MB is 64000000 here)", "num.partitions: 3s": "type INT",
+		"leader.imbalance.check.interval.seconds: 5m": "(5m is 300 here)", "log.retention.ms: 99999999d": "type LONG", "log.retention.ms: 7 d": "type LONG",
+		"log.dirs: {a: 7d}": "written in full",
+	} {
+		root, err := config.Parse("b.yaml", []byte("broker: {"+text+"}"))
+		require.NoError(t, err)
+		broker, _ := root.Sub("broker")
+		_, _, err = kafka.ReadStatic(broker)
+		require.Error(t, err, text)
+		assert.True(t, strings.HasSuffix(err.Error(), want) || strings.Contains(want, "full") && strings.Contains(err.Error(), want), "%s: %v", text, err)
+	}
 }
