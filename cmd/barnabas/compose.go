@@ -33,6 +33,7 @@ type composition struct {
 	// partitioners are all that topics may declare. The first is the one for topics that declare none.
 	partitioners []namedPartitioner
 
+	alone       bool            // the coordination never has another member
 	gateway     *config.Section // nil without one
 	gatewayMade gatewayFactory
 
@@ -79,10 +80,27 @@ func compose(root config.Section, parts components) (*composition, error) {
 	}
 	collect(err)
 	c.warnings = append(c.warnings, foreignProperties(broker, parts.election.Names(), c.election.Name())...)
+	if len(errs) == 0 { // what is put together of sound parts
+		collect(c.tryElection())
+		if c.gateway != nil {
+			collect(c.clash(*c.gateway, optionOf(c.gatewayMade.Effective(*c.gateway), "listen")))
+		}
+	}
 	if len(errs) > 0 {
 		return nil, inOrder(config.Join(errs...))
 	}
+	c.warnings = append(c.warnings, combinations(root, c)...)
 	return c, nil
+}
+
+// optionOf gives the value of an option by its name, "" when there is none.
+func optionOf(options []config.Field, name string) string {
+	for _, o := range options {
+		if o.Name == name {
+			return o.Default
+		}
+	}
+	return ""
 }
 
 // foreignProperties warns of properties that are for another coordination than the chosen one: a family of Kafka's properties, such
@@ -166,12 +184,7 @@ type codecChoice = plugin.Choice[compression.Settings, compression.Codec]
 
 // codecOf names the codec that a choice comes to: that is the implementation's name, unless an option tells which codec it is.
 func codecOf(choice codecChoice) string {
-	for _, o := range choice.Options() {
-		if o.Name == "codec" {
-			return o.Default
-		}
-	}
-	return choice.Name()
+	return cmp.Or(optionOf(choice.Options(), "codec"), choice.Name())
 }
 
 // rows describes the composition for people: pairs of a role and what serves it.

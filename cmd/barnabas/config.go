@@ -7,8 +7,8 @@ import (
 )
 
 func newConfig(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check, show, explain and import configurations"}
-	cmd.AddCommand(newConfigCheck(a), newConfigImport(a), newConfigReference(a), newConfigShow(a))
+	cmd := &cobra.Command{Use: "config", Short: "Check, show, explain, import and export configurations"}
+	cmd.AddCommand(newConfigCheck(a), newConfigDefaults(a), newConfigExport(a), newConfigImport(a), newConfigReference(a), newConfigSchema(a), newConfigShow(a))
 	return cmd
 }
 

@@ -18,25 +18,35 @@ import (
 
 func newConfigImport(a *app) *cobra.Command {
 	var to string
+	var environment bool
 	cmd := &cobra.Command{
-		Use:   "import FILE",
+		Use:   "import [FILE]",
 		Short: "Make a configuration of a server.properties of Apache Kafka",
-		Long: `Reads a server.properties of Apache Kafka 3.9 and prints a YAML file for a broker that acts as Kafka would with it. What became
-of each property is reported on standard error: mapped; ignored, and why; unknown, with the nearest name; or added, where Kafka
-has another default than Barnabas. A file with zookeeper.connect is for a cluster on ZooKeeper, any other for a broker alone.
+		Long: `Reads a server.properties of Apache Kafka 3.9 and prints a YAML file for a broker that acts as Kafka would with it. With
+--environment the variables that Kafka's container image understands, such as KAFKA_NUM_PARTITIONS, go over the file, which may then
+be absent. What became of each property is reported on standard error: mapped; ignored, and why; unknown, with the nearest name; or
+added, where Kafka has another default than Barnabas. A file with zookeeper.connect is for a cluster on ZooKeeper, any other for a
+broker alone.
 
 What comes out is checked as by "barnabas config check". If that finds a fault, or the file asks for what Barnabas can't keep, such
 as listeners with TLS or an authorizer, nothing is written, all faults are told with their lines, and the exit code is 2.`,
 		Example: `  barnabas config import server.properties
-  barnabas config import /etc/kafka/server.properties --to barnabas.yaml`,
-		Args: exactly("FILE"),
+  barnabas config import /etc/kafka/server.properties --to barnabas.yaml
+  KAFKA_ZOOKEEPER_CONNECT=zk:2181 barnabas config import --environment`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if environment && len(args) == 0 {
+				return nil
+			}
+			return exactly("FILE")(cmd, args)
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			verdicts, err := a.readForeign(args[0])
+			file := strings.Join(args, "")
+			verdicts, err := a.readForeign(file, environment)
 			if err != nil {
 				return wrong(err)
 			}
 			text := asYAML(verdicts)
-			if err := a.accepts(args[0], text, verdicts); err != nil {
+			if err := a.accepts(file, text, verdicts); err != nil {
 				return wrong(err)
 			}
 			if to == "" {
@@ -51,19 +61,25 @@ as listeners with TLS or an authorizer, nothing is written, all faults are told 
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&environment, "environment", false, "take the environment of Kafka's container image, over the file")
 	cmd.Flags().StringVar(&to, "to", "", "write the YAML there, where nothing may be yet, instead of printing it")
 	return cmd
 }
 
-// readForeign reads a file of properties and judges each.
-func (a *app) readForeign(file string) ([]kafka.Imported, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the properties: %w", err)
+// readForeign reads a file of properties, unless that is "", and those of the environment, and judges each.
+func (a *app) readForeign(file string, environment bool) ([]kafka.Imported, error) {
+	var properties []kafka.Property
+	if file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the properties: %w", err)
+		}
+		if properties, err = kafka.ParseProperties(file, data); err != nil {
+			return nil, err
+		}
 	}
-	properties, err := kafka.ParseProperties(file, data)
-	if err != nil {
-		return nil, err
+	if environment {
+		properties = append(properties, kafka.ParseEnvironment(a.environ)...)
 	}
 	return kafka.Import(file, properties)
 }
@@ -114,10 +130,10 @@ func (a *app) accepts(file, text string, verdicts []kafka.Imported) error {
 	if _, err = compose(root, a.parts); err == nil {
 		return nil
 	}
-	lines := map[string]int{}
+	from := map[string]kafka.Property{}
 	for _, one := range verdicts {
 		if taken(one) {
-			lines["broker."+one.Name] = one.Line
+			from["broker."+one.Name] = one.Property
 		}
 	}
 	var faults config.Errors
@@ -128,7 +144,9 @@ func (a *app) accepts(file, text string, verdicts []kafka.Imported) error {
 	for i, fault := range faults {
 		placed[i] = fault
 		if at := new(config.Error); errors.As(fault, &at) {
-			placed[i] = &config.Error{File: file, Line: lines[at.Path], Path: strings.TrimPrefix(at.Path, "broker."), Err: at.Err}
+			property := from[at.Path]
+			property.Name = strings.TrimPrefix(at.Path, "broker.")
+			placed[i] = property.Place(file, at.Err)
 		}
 	}
 	return inOrder(placed)
@@ -157,7 +175,7 @@ func (a *app) report(verdicts []kafka.Imported) {
 	t.AppendHeader(table.Row{"line", "property", "became", "because"})
 	kraft := false
 	for _, one := range verdicts {
-		line := ""
+		line := one.Variable
 		if one.Line > 0 {
 			line = strconv.Itoa(one.Line)
 		}

@@ -127,7 +127,33 @@ log.dirs=/tmp/kraft-combined-logs
 	assert.Contains(t, got.err, "note: this file is for KRaft")
 	check := barnabas(t, nil, "config", "check", write(t, got.out))
 	assert.Equal(t, exitOK, check.code, check.err)
-	assert.Empty(t, check.err)
+	assert.Equal(t, 1, strings.Count(check.err, "\n"), check.err)
+	assert.Contains(t, check.err, "broker.advertised.listeners: clients on other machines are told localhost, which is themselves")
+}
+
+// TestConfigImportEnvironment takes what people give to Kafka's container.
+func TestConfigImportEnvironment(t *testing.T) {
+	environ := []string{
+		"KAFKA_ZOOKEEPER_CONNECT=zk:2181/kafka", "KAFKA_BROKER_ID=3", "KAFKA_LISTENERS=PLAINTEXT://:9092", "KAFKA_LOG_DIRS=/var/lib/kafka", "KAFKA_NUM_IO_THREADS=4",
+		"KAFKA_HEAP_OPTS=-Xmx1G", "KAFKA_PORT=tcp://10.0.0.1:9092", "HOME=/root",
+	}
+	got := barnabas(t, environ, "config", "import", "--environment")
+	require.Equal(t, exitOK, got.code, got.err)
+	assert.Equal(t, "broker:\n  broker.id: 3\n  listeners: PLAINTEXT://:9092\n  log.dirs: /var/lib/kafka\n  zookeeper.connect: zk:2181/kafka\n\nelection: zookeeper\n", got.out)
+	assert.Regexp(t, `(?m)^ +KAFKA_NUM_IO_THREADS +num\.io\.threads +ignored +\S`, got.err)
+	assert.Regexp(t, `(?m)^ +KAFKA_PORT +port +unknown +\S`, got.err)
+	assert.NotContains(t, got.err, "heap")
+
+	over := barnabas(t, environ, "config", "import", "testdata/server.properties", "--environment")
+	require.Equal(t, exitOK, over.code, over.err)
+	assert.Contains(t, over.out, "broker.id: 3\n")
+	assert.Contains(t, over.out, "num.partitions: 1\n")
+	assert.Regexp(t, `(?m)^ +4 +broker\.id +ignored +given again in KAFKA_BROKER_ID, which counts$`, over.err)
+
+	bad := barnabas(t, []string{"KAFKA_BROKER_ID=5000"}, "config", "import", "--environment")
+	assert.Equal(t, exitWrong, bad.code)
+	assert.Equal(t, "KAFKA_BROKER_ID: broker.id: 5000 is above reserved.broker.max.id (1000): ids above that are generated\n", bad.err)
+	assert.Equal(t, exitWrong, barnabas(t, nil, "config", "import").code, "nothing to import")
 }
 
 func TestConfigImportFaults(t *testing.T) {

@@ -77,8 +77,13 @@ type key struct {
 	NoEffect    string  `json:"no_effect,omitempty"` // why it has no effect, "" for a key that acts
 }
 
-// sectionType is the type of a key that has others below it and no value of its own.
-const sectionType = "section"
+// The types of keys that aren't options.
+const (
+	sectionType      = "section" // has others below it, and no value of its own
+	choiceType       = "a name, alone or with options"
+	codecsType       = "list of names, each alone or with options"
+	partitionersType = "map of names to partitioners"
+)
 
 // scope says where a key is set.
 type scope string
@@ -128,10 +133,10 @@ func reference(parts components) []key {
 	all = append(all, keysOf(parts.storage, "How segments of logs are written and read.")...)
 	all = append(all, keysOf(parts.election, "Who coordinates: which broker is controller, who is alive, which topics there are.")...)
 	all = append(all, keysOf(parts.partitioner, "Which partition a record goes to, where no client chose. It may also be a name from partitioners.")...)
-	all = append(all, key{Name: partitionersKey, Scope: inFile, Type: "map of names to partitioners", Changes: atStart,
+	all = append(all, key{Name: partitionersKey, Scope: inFile, Type: partitionersType, Changes: atStart,
 		Meaning: "Partitioners under names of their own, for topics to declare: {NAME: {IMPLEMENTATION: {OPTION: VALUE}}}."})
 	codecs := keysOf(parts.compression, "The codecs that batches may be compressed with.")
-	codecs[0].Type, codecs[0].Default = "list of names, each alone or with options", strings.Join(parts.inProcess.Names(), ", ")
+	codecs[0].Type, codecs[0].Default = codecsType, strings.Join(parts.inProcess.Names(), ", ")
 	all = append(all, codecs...)
 	all = append(all, keysOf(parts.offsets, "Where consumer groups keep their offsets.")...)
 	all = append(all, keysOfOne(gatewayKey, parts.gateway)...)
@@ -158,7 +163,7 @@ func keysOf[S, T any](registry plugin.Registry[S, T], doc string) []key {
 	names := registry.Names()
 	role := registry.Role()
 	all := []key{{
-		Name: role, Scope: inFile, Type: "a name, alone or with options", Default: names[0],
+		Name: role, Scope: inFile, Type: choiceType, Default: names[0],
 		Valid: strings.Join(names, ", "), Changes: atStart, Meaning: doc,
 	}}
 	for _, name := range names {

@@ -79,7 +79,7 @@ const originDefault = "default"
 // originOf says where the value of a section comes from. A section that isn't there has the default.
 func originOf(s config.Section, there bool) string {
 	switch {
-	case !there:
+	case !there, s.File() == originDefault:
 		return originDefault
 	case s.Line() > 0:
 		return fmt.Sprintf("%s:%d", s.File(), s.Line())

@@ -1,24 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
-	"sort"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/viper"
 
 	"github.com/barnabas-mq/barnabas/core/config"
-	"github.com/barnabas-mq/barnabas/core/config/kafka"
 )
 
 // source says where a configuration comes from: a file, the environment over it, and --set over both.
 type source struct {
-	file string
-	sets []string
+	file             string
+	sets             []string
+	kafkaEnvironment bool // what Apache Kafka's container image understands is taken between the file and the environment
 }
 
 // setOrigin stands for the file where a value comes from --set; where it comes from the environment, the variable's name does.
@@ -29,11 +29,8 @@ const setHelp = `set one key, over the file and the environment: broker.PROPERTY
 // flagSet adds --set to a command.
 func (s *source) flagSet(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&s.sets, "set", nil, setHelp)
+	cmd.Flags().BoolVar(&s.kafkaEnvironment, "kafka-environment", false, "take the variables of Apache Kafka's container image, too: KAFKA_NUM_PARTITIONS=3")
 }
-
-// envPrefix begins the names of environment variables that configure: BARNABAS_BROKER_LOG_DIRS is broker.log.dirs,
-// BARNABAS_STORAGE is storage, BARNABAS_CONFIG the file.
-const envPrefix = "BARNABAS"
 
 // load reads the configuration and composes it. Errors are faults of the configuration, marked wrong.
 func (a *app) load(s source) (*composition, error) {
@@ -43,70 +40,52 @@ func (a *app) load(s source) (*composition, error) {
 
 // loadWithRoot is load, and gives the root of what was composed as well: all that was configured, each value with its origin.
 func (a *app) loadWithRoot(s source) (config.Section, *composition, error) {
-	v, warnings := a.environment()
-	root, err := readFile(s.file, v)
+	e := a.readEnvironment()
+	root, err := readFile(cmp.Or(s.file, e.file))
 	if err != nil {
 		return config.Section{}, nil, wrong(err)
 	}
-	if root, err = override(root, v, a.scalars(), s.sets); err != nil {
+	var foreign []assignment
+	if s.kafkaEnvironment {
+		var more []string
+		if foreign, more, err = a.readKafkaEnvironment(root); err != nil {
+			return config.Section{}, nil, wrong(err)
+		}
+		e.warnings = append(e.warnings, more...)
+	}
+	given, err := s.assignments()
+	if err != nil {
+		return config.Section{}, nil, wrong(err)
+	}
+	if root, err = a.override(root, slices.Concat(foreign, e.sets, given)); err != nil {
 		return config.Section{}, nil, wrong(err)
 	}
 	c, err := compose(root, a.parts)
 	if err != nil {
 		return config.Section{}, nil, wrong(err)
 	}
-	c.warnings = append(warnings, c.warnings...)
+	c.warnings = append(e.warnings, c.warnings...)
 	return root, c, nil
 }
 
-// scalars lists the keys that the environment may set: the file, the roles by name, and Kafka's properties.
-func (a *app) scalars() []string {
-	keys := []string{"storage", "election", "partitioner", "compression", "offsets"}
-	for _, d := range kafka.BrokerDefinitions() {
-		keys = append(keys, "broker."+d.Name)
-	}
-	return keys
-}
-
-// environment gives a viper that holds what the environment sets, and warnings about variables that look as if they
-// were meant for us and aren't known. They are no errors: container platforms make such variables of their own.
-func (a *app) environment() (*viper.Viper, []string) {
-	v := viper.New()
-	known := map[string]string{envName("config"): "config"}
-	for _, key := range a.scalars() {
-		known[envName(key)] = key
-	}
-	names := make([]string, 0, len(known))
-	for name := range known {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	var warnings []string
-	for _, variable := range a.environ {
-		name, value, _ := strings.Cut(variable, "=")
-		if key, ok := known[name]; ok {
-			v.Set(key, value)
-		} else if strings.HasPrefix(name, envPrefix+"_") {
-			text := "environment variable " + name + " is not known and has no effect"
-			if near := config.Nearest(name, names); near != "" {
-				text += fmt.Sprintf(" (did you mean %q?)", near)
-			}
-			warnings = append(warnings, text)
+// assignments reads --set.
+func (s source) assignments() ([]assignment, error) {
+	var all []assignment
+	var errs []error
+	for _, set := range s.sets {
+		key, value, ok := strings.Cut(set, "=")
+		if !ok || key == "" {
+			errs = append(errs, fmt.Errorf("--set: want KEY=VALUE, not %q", set))
+			continue
 		}
+		all = append(all, assignment{setOrigin, key, value})
 	}
-	return v, warnings
-}
-
-func envName(key string) string {
-	return envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+	return all, config.Join(errs...)
 }
 
 // readFile finds and parses the file: the one that was named, by a flag or by BARNABAS_CONFIG, else barnabas.yaml in
 // the working directory or in /etc/barnabas, else none.
-func readFile(named string, v *viper.Viper) (config.Section, error) {
-	if named == "" {
-		named = v.GetString("config")
-	}
+func readFile(named string) (config.Section, error) {
 	if named == "" {
 		finder := viper.New()
 		finder.SetConfigName("barnabas.yaml")
@@ -124,41 +103,4 @@ func readFile(named string, v *viper.Viper) (config.Section, error) {
 		return config.Section{}, fmt.Errorf("read the configuration: %w", err)
 	}
 	return config.Parse(named, data)
-}
-
-// override puts the environment's keys and then those of --set over the file's.
-func override(root config.Section, v *viper.Viper, scalars, sets []string) (config.Section, error) {
-	var errs []error
-	put := func(origin, key, value string) {
-		path, value := pathOf(key, value)
-		next, err := root.Override(origin, path, value)
-		if err != nil {
-			errs = append(errs, err)
-			return
-		}
-		root = next
-	}
-	for _, key := range scalars {
-		if v.IsSet(key) {
-			put(envName(key), key, v.GetString(key))
-		}
-	}
-	for _, set := range sets {
-		key, value, ok := strings.Cut(set, "=")
-		if !ok || key == "" {
-			errs = append(errs, fmt.Errorf("--set: want KEY=VALUE, not %q", set))
-			continue
-		}
-		put(setOrigin, key, value)
-	}
-	return root, config.Join(errs...)
-}
-
-// pathOf splits a dotted key. Below broker the rest is one key, for Kafka's names hold dots; their values are taken
-// word by word, never as YAML.
-func pathOf(key, value string) (path []string, text string) {
-	if property, ok := strings.CutPrefix(key, "broker."); ok {
-		return []string{"broker", property}, strconv.Quote(value)
-	}
-	return strings.Split(key, "."), value
 }

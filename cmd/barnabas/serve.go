@@ -46,8 +46,9 @@ func newServe(a *app) *cobra.Command {
 The configuration is the file named by -c or BARNABAS_CONFIG, else barnabas.yaml in the working directory or in
 /etc/barnabas, else none: then a broker that stands alone listens on 127.0.0.1:9092 and keeps its data in ./data.
 
-Over the file go environment variables for the broker's properties and the names of roles, such as
-BARNABAS_BROKER_LOG_DIRS=/data or BARNABAS_STORAGE=sendfile, and over those --set.`,
+Over the file go environment variables, one for each key, such as BARNABAS_BROKER_LOG_DIRS=/data, BARNABAS_STORAGE=sendfile or
+BARNABAS_STORAGE_SENDFILE_CHUNK=1MiB, and over those --set. With --kafka-environment those of Apache Kafka's container image, such as
+KAFKA_NUM_PARTITIONS=3, count too; they go below the others.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logs.logger(a.err)

@@ -10,7 +10,7 @@ func (d *dev) generateCommand() *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "generate",
-		Short: "Make the Go code of the plug-in protocol from plugin.proto",
+		Short: "Make the Go code of the plug-in protocol, and the configuration with every key",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return generate.Run(c.Context(), d.tools, d.env.Root, check)

@@ -3,7 +3,7 @@
 //	go run ./cmd/dev test            everything that has to pass
 //	go run ./cmd/dev test unit lint  some of it
 //	go run ./cmd/dev interop --client kcat --storage mmap
-//	go run ./cmd/dev generate        the code of the plug-in protocol
+//	go run ./cmd/dev generate        what is made of other files
 //
 // What the tests need is installed through the package managers on first use, into .cache of the repository.
 package main

@@ -56,7 +56,7 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 	c := checks.Checks{Env: d.env, Tools: d.tools}
 	return []task.Stage{
 		{Name: "lint", About: "gofmt, go vet, golangci-lint", Run: d.lint},
-		{Name: "generated", About: "the plug-in protocol's Go code is that of its .proto file", Run: func(ctx context.Context) error {
+		{Name: "generated", About: "the plug-in protocol's Go code is that of its .proto file, and configs/all-options.yaml has every key", Run: func(ctx context.Context) error {
 			return generate.Run(ctx, d.tools, d.env.Root, true)
 		}},
 		{Name: "cross", About: "builds for macOS and arm64", Run: c.Cross},

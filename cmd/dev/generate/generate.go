@@ -1,5 +1,5 @@
-// Package generate makes the Go code of the plug-in protocol from its .proto file, with the generators of the versions named
-// here and no other program.
+// Package generate makes the files of the repository that are made of others: the Go code of the plug-in protocol of its .proto file, with
+// the generators of the versions named here and no other program; and the configuration with every key of what the program knows.
 package generate
 
 import (
@@ -62,7 +62,32 @@ func Run(ctx context.Context, t *tools.Tools, root string, check bool) error {
 			}
 		}
 	}
-	return errors.Join(append(errs, copyTo(root, check))...)
+	return errors.Join(append(errs, copyTo(root, check), allOptions(ctx, t, root, check))...)
+}
+
+// options is the configuration with every key.
+const options = "configs/all-options.yaml"
+
+// allOptions has the program print the configuration with every key.
+func allOptions(ctx context.Context, t *tools.Tools, root string, check bool) error {
+	bin, err := t.GoBuild(ctx, "./cmd/barnabas")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, bin, "config", "defaults")
+	cmd.Stderr = os.Stderr
+	want, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("barnabas config defaults: %w", err)
+	}
+	name := filepath.Join(root, options)
+	if !check {
+		return os.WriteFile(name, want, 0o644)
+	}
+	if there, err := os.ReadFile(name); err != nil || !bytes.Equal(there, want) {
+		return fmt.Errorf("%s isn't what `barnabas config defaults` prints: run `go run ./cmd/dev generate`", name)
+	}
+	return nil
 }
 
 // copyTo keeps the copies of the .proto file that programs in other languages have beside them.
