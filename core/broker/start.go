@@ -429,6 +429,12 @@ func (b *Broker) rules() controller.Rules {
 // over and drain the connections before anything that they need is stopped.
 func (b *Broker) serve(context.Context) error {
 	b.onStop("drain the connections", b.server.Stop)
+	b.onStop("stop leading", func(context.Context) error {
+		if !b.alone() {
+			b.partitions.StandDown()
+		}
+		return nil
+	})
 	b.onStop("hand the leaderships over", b.handOver)
 	b.serving.Store(true)
 	b.reconfigure() // what changed since the properties were read

@@ -133,6 +133,17 @@ func (m *Manager) FailDir(dir string, cause error) {
 	}
 }
 
+// StandDown makes this broker lead nothing any more, until the controller says so under a newer leader epoch. Whoever waits for followers is
+// answered with ErrNotLeader, and asks the next leader. It is for a broker that stops and has others to go on: its followers don't come
+// any more, be it that they have another leader, or that their requests aren't read.
+func (m *Manager) StandDown() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range m.All() {
+		p.standDown()
+	}
+}
+
 // CheckISR lets each leader drop followers that lag, and no longer wait for brokers that are gone. It wants to be called every half of
 // ReplicaLagTimeMax, and when Alive says something else than before.
 func (m *Manager) CheckISR() {

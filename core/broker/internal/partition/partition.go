@@ -193,6 +193,26 @@ func (p *Partition) apply(a Assignment) (leads bool, err error) {
 	return leads, nil
 }
 
+// standDown makes a leader a replica without one.
+func (p *Partition) standDown() {
+	p.role.Lock()
+	defer p.role.Unlock()
+	p.mu.Lock()
+	if p.state.role != RoleLeader {
+		p.mu.Unlock()
+		return
+	}
+	a := p.state.Assignment
+	a.Leader = -1
+	p.state.follow(a)
+	old := p.view.Load()
+	p.publish(old.offline, old.removed)
+	done := p.settle(nil)
+	p.signal(all)
+	p.mu.Unlock()
+	done.call()
+}
+
 // setMinISR puts a new min.insync.replicas in force.
 func (p *Partition) setMinISR(n int) {
 	p.mu.Lock()

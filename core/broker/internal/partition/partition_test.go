@@ -223,6 +223,37 @@ func TestWhoWaitsForReplicasLearnsOfTheLossOfLeadership(t *testing.T) {
 	require.Equal(t, []string{"t-0 leads 0", "t-0 follows 1"}, r.events)
 }
 
+// TestStandsDown plays a broker that stops: nobody waits on it for followers that don't come any more.
+func TestStandsDown(t *testing.T) {
+	r := newRig(t)
+	r.ApplyLeaderAndISR(push(self, 0, self, 2))
+	p, err := r.Get(partition.ID{Topic: "t"})
+	require.NoError(t, err)
+	a, err := p.Append(partition.Append{Batches: batch(t, "x"), Acks: -1})
+	require.NoError(t, err)
+	answers := make(chan error, 1)
+	done, _, _ := p.Committed(a, -1, func(err error) { answers <- err })
+	require.False(t, done)
+	w := partition.NewWatch()
+	p.Watch(w, false)
+	defer p.Unwatch(w)
+
+	r.StandDown()
+	r.StandDown()
+	require.ErrorIs(t, <-answers, partition.ErrNotLeader)
+	<-w.C()
+	_, err = p.Append(partition.Append{Batches: batch(t, "y")})
+	require.ErrorIs(t, err, partition.ErrNotLeader)
+	_, err = p.Read(consume(0))
+	require.ErrorIs(t, err, partition.ErrNotLeader)
+	_, _, err = p.Following()
+	require.ErrorIs(t, err, partition.ErrNotFollower, "there is no leader that it knows of")
+
+	r.ApplyLeaderAndISR(push(self, 1, self))
+	_, err = p.Append(partition.Append{Batches: batch(t, "z"), Acks: -1})
+	require.NoError(t, err, "the controller has the last word")
+}
+
 func TestFollowerFetchCommits(t *testing.T) {
 	r := newRig(t)
 	r.ApplyLeaderAndISR(push(self, 0, self, 2))

@@ -274,6 +274,8 @@ func (f *fetcher) readResponse(body []byte) error {
 	}
 	f.machine.session.answered(r.session)
 	var p fetchResult
+	var refused refusals
+	defer func() { refused.tell(f.log) }()
 	for {
 		ok, err := r.next(&p)
 		if err != nil || !ok {
@@ -281,22 +283,41 @@ func (f *fetcher) readResponse(body []byte) error {
 		}
 		// No string is made of the name.
 		if one := f.machine.session.members[sessionKey{topic: string(p.topic), id: p.id, partition: p.partition}]; one != nil {
-			f.result(one, &p)
+			f.result(one, &p, &refused)
 		}
 	}
 }
 
-// refusals is how often a leader may refuse to serve a replica before that is worth telling: at first it may not know yet that it leads.
-const refusals = 5
+// manyTries is how often a leader may refuse to serve a replica before that is worth telling: at first it may not know yet that it leads.
+const manyTries = 5
+
+// refusals are the replicas that a leader has refused to serve too often, of those in one answer: there may be thousands.
+type refusals struct {
+	partitions int
+	first      string
+	err        error
+}
+
+func (r *refusals) add(id partition.ID, err error) {
+	if r.partitions++; r.partitions == 1 {
+		r.first, r.err = id.String(), err
+	}
+}
+
+func (r *refusals) tell(log *slog.Logger) {
+	if r.partitions > 0 {
+		log.Warn("the leader refuses to serve replicas, trying on", "partitions", r.partitions, "first", r.first, "err", r.err)
+	}
+}
 
 // result takes the answer for one partition.
-func (f *fetcher) result(one *follower, r *fetchResult) {
+func (f *fetcher) result(one *follower, r *fetchResult, refused *refusals) {
 	now := f.m.o.Now()
 	s := f.machine.answered(one, r, one.p.Log().EndOffsetForEpoch, now)
 	if s.do != takeRecords {
-		if r.code != 0 && one.tries == refusals {
+		if r.code != 0 && one.tries == manyTries {
 			f.stuck(one, fmt.Errorf("the leader refuses to serve it: %w", kerr.ErrorForCode(r.code)))
-			f.log.Warn("the leader refuses to serve a replica, trying on", "partition", one.id.String(), "err", kerr.ErrorForCode(r.code))
+			refused.add(one.id, kerr.ErrorForCode(r.code))
 		}
 		f.carryOut(one, s)
 		return
