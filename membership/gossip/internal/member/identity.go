@@ -94,8 +94,10 @@ type Identity struct {
 	dir    string
 	server ServerID
 
-	mu      sync.Mutex
-	cluster ClusterID
+	mu       sync.Mutex
+	cluster  ClusterID
+	proposed bool
+	by       ServerID
 }
 
 // identityJSON is the file.
@@ -103,6 +105,10 @@ type identityJSON struct {
 	Format  int       `json:"format"`
 	Server  ServerID  `json:"server"`
 	Cluster ClusterID `json:"cluster,omitempty"`
+	// Proposed says that this server itself has proposed the cluster: it alone may make it.
+	Proposed bool `json:"proposed,omitempty"`
+	// By is the server that has proposed the cluster, when this one has promised itself to it.
+	By ServerID `json:"by,omitempty"`
 }
 
 // OpenIdentity reads the identity of a directory, which must exist, or gives it one: name is the decimal broker id, or [Generated].
@@ -128,7 +134,7 @@ func OpenIdentity(dir, name string) (*Identity, error) {
 		return nil, fmt.Errorf("%q is no broker id", name)
 	}
 	id = &Identity{dir: dir, server: fresh}
-	return id, id.write("")
+	return id, id.write("", false, "")
 }
 
 // ReadIdentity reads the identity of a directory. The error is [os.ErrNotExist] when it has none.
@@ -147,7 +153,7 @@ func ReadIdentity(dir string) (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &Identity{dir: dir, server: v.Server, cluster: v.Cluster}, nil
+	return &Identity{dir: dir, server: v.Server, cluster: v.Cluster, proposed: v.Proposed, by: v.By}, nil
 }
 
 func parseIdentity(text []byte) (identityJSON, error) {
@@ -164,7 +170,7 @@ func parseIdentity(text []byte) (identityJSON, error) {
 	if err := d.Decode(&v); err != nil {
 		return identityJSON{}, fmt.Errorf("it can't be read: %w", err)
 	}
-	if !v.Server.Valid() || !v.Cluster.Valid() {
+	if !v.Server.Valid() || !v.Cluster.Valid() || v.Proposed && v.Cluster == "" || v.By != "" && !v.By.Valid() {
 		return identityJSON{}, fmt.Errorf("server %q of cluster %q makes no sense", v.Server, v.Cluster)
 	}
 	return v, nil
@@ -185,7 +191,19 @@ func (i *Identity) Cluster() ClusterID {
 
 // Adopt makes this server one of the cluster, for ever; durable on return. One that belongs to another returns
 // [ErrForeignCluster].
-func (i *Identity) Adopt(c ClusterID) error {
+func (i *Identity) Adopt(c ClusterID) error { return i.adopt(c, "") }
+
+// Promise is Adopt for a cluster that a server has proposed, and that may never come to be: see Release.
+func (i *Identity) Promise(c ClusterID, by ServerID) error { return i.adopt(c, by) }
+
+// Promised says who has proposed the cluster that this server has promised itself to; empty when it hasn't.
+func (i *Identity) Promised() ServerID {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.by
+}
+
+func (i *Identity) adopt(c ClusterID, by ServerID) error {
 	if c == "" || !c.Valid() {
 		return fmt.Errorf("%q is no raft cluster", c)
 	}
@@ -197,23 +215,45 @@ func (i *Identity) Adopt(c ClusterID) error {
 	if i.cluster != "" {
 		return fmt.Errorf("server %s of %s %w than %s", i.server, i.cluster, ErrForeignCluster, c)
 	}
-	return i.write(c)
+	return i.write(c, false, by)
 }
 
-// Release takes an adoption back: of a cluster that was proposed and never came to be. Only whoever knows that may call it.
-// It does nothing when the server belongs to another cluster or to none.
+// Propose makes this server one of a cluster that is to be made, with a new identity, durable on return; or of the one that it has
+// proposed before. One that belongs to another returns [ErrForeignCluster].
+func (i *Identity) Propose() (ClusterID, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.proposed {
+		return i.cluster, nil
+	}
+	if i.cluster != "" {
+		return "", fmt.Errorf("server %s of %s %w", i.server, i.cluster, ErrForeignCluster)
+	}
+	c := NewClusterID()
+	return c, i.write(c, true, "")
+}
+
+// Proposed says whether this server itself has proposed the cluster that it belongs to.
+func (i *Identity) Proposed() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.proposed
+}
+
+// Release takes back that this server belongs to a cluster which was proposed and never came to be. Only the one who has proposed it can
+// know that. It does nothing when the server belongs to another cluster or to none.
 func (i *Identity) Release(c ClusterID) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.cluster != c || c == "" {
 		return nil
 	}
-	return i.write("")
+	return i.write("", false, "")
 }
 
 // write replaces the file, and remembers the cluster once that is durable.
-func (i *Identity) write(c ClusterID) error {
-	text, err := json.Marshal(identityJSON{Format: identityFormat, Server: i.server, Cluster: c})
+func (i *Identity) write(c ClusterID, proposed bool, by ServerID) error {
+	text, err := json.Marshal(identityJSON{Format: identityFormat, Server: i.server, Cluster: c, Proposed: proposed, By: by})
 	if err != nil {
 		return err
 	}
@@ -227,7 +267,7 @@ func (i *Identity) write(c ClusterID) error {
 	if err := syncDir(i.dir); err != nil {
 		return err
 	}
-	i.cluster = c
+	i.cluster, i.proposed, i.by = c, proposed, by
 	return nil
 }
 

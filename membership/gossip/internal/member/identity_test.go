@@ -36,6 +36,30 @@ func TestIdentityLasts(t *testing.T) {
 	assert.Empty(t, again.Cluster())
 }
 
+func TestProposal(t *testing.T) {
+	dir := t.TempDir()
+	a, err := OpenIdentity(dir, "3")
+	require.NoError(t, err)
+	c, err := a.Propose()
+	require.NoError(t, err)
+	assert.True(t, a.Proposed())
+	b, err := OpenIdentity(dir, "3")
+	require.NoError(t, err)
+	again, err := b.Propose()
+	require.NoError(t, err)
+	assert.Equal(t, c, again, "a restart goes on with the same proposal")
+	require.NoError(t, b.Release(c))
+	assert.False(t, b.Proposed())
+	by := NewServerID("4")
+	require.NoError(t, b.Promise(c, by))
+	assert.False(t, b.Proposed(), "another's proposal is not its own")
+	again2, err := ReadIdentity(dir)
+	require.NoError(t, err)
+	assert.Equal(t, by, again2.Promised())
+	_, err = b.Propose()
+	require.ErrorIs(t, err, ErrForeignCluster)
+}
+
 func TestIdentityOfAnotherDirectoryIsAnother(t *testing.T) {
 	a, err := OpenIdentity(t.TempDir(), "3")
 	require.NoError(t, err)
