@@ -298,7 +298,7 @@ func client(m journal.Member) string {
 	case m.Instance != "":
 		return "static member " + m.Instance
 	case m.ClientID != "" && m.Host != "":
-		return "client " + m.ClientID + " at " + m.Host
+		return "client " + m.ClientID + " at " + strings.TrimPrefix(m.Host, "/")
 	case m.ClientID != "":
 		return "client " + m.ClientID
 	}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -37,7 +38,7 @@ func (m Member) String() string {
 		text = "static member " + m.Instance + " (" + m.ID + ")"
 	}
 	if m.Host != "" {
-		text += " at " + m.Host
+		text += " at " + strings.TrimPrefix(m.Host, "/") // as Kafka writes addresses
 	}
 	return text
 }

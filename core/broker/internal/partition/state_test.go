@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 )
 
 var epoch0 = time.Unix(1_700_000_000, 0)
@@ -44,6 +46,8 @@ func TestLaggingFollowerLeavesAndReturns(t *testing.T) {
 	require.Nil(t, s.tick(epoch0.Add(29*time.Second)).propose)
 	e := s.tick(epoch0.Add(31 * time.Second))
 	require.Equal(t, []int32{1}, e.propose.ISR)
+	require.Equal(t, []journal.Event{journal.FellBehind{Follower: 2, Behind: 7, Lag: journal.Millis(31 * time.Second), Unheard: journal.Millis(31 * time.Second),
+		Fetched: true, Allowed: journal.Millis(30 * time.Second), BrokerUp: true, LeaderEnd: 10, Epoch: 1, Remaining: 1}}, e.events)
 	require.EqualValues(t, 3, s.hw, "the old set counts until the new one is recorded")
 	require.Nil(t, s.tick(epoch0.Add(40*time.Second)).propose, "one proposal at a time")
 	require.True(t, s.isrAnswered(*s.proposal, true, []int32{1}, 7, epoch0.Add(41*time.Second)).hwMoved)
@@ -53,8 +57,11 @@ func TestLaggingFollowerLeavesAndReturns(t *testing.T) {
 	require.Nil(t, e.propose, "below the high watermark")
 	e, _ = s.fetched(2, 10, 0, epoch0.Add(51*time.Second))
 	require.Equal(t, []int32{1, 2}, e.propose.ISR)
+	require.Equal(t, []journal.Event{journal.CaughtUp{Follower: 2, End: 10}}, e.events)
 	s.appended(20, epoch0.Add(52*time.Second))
 	require.EqualValues(t, 10, s.hw, "who may already be in the set counts")
+	e = s.isrAnswered(*s.proposal, false, nil, 0, epoch0.Add(53*time.Second))
+	require.Equal(t, []journal.Event{journal.ISRRefused{Wanted: []int32{1, 2}}}, e.events)
 }
 
 // TestWhoIsGoneDoesntCount: a follower that left the set in an orderly way was caught up to the end; its broker is gone, so nobody waits
