@@ -277,7 +277,7 @@ func TestExplainPartition(t *testing.T) {
 
 	// A session ends without a word: the controller says that the leader isn't alive.
 	c.Expire(goes)
-	w = explained(t, c.Broker(controller), "partition", "t-0", func(w why) bool { return strings.Contains(w.says("leader-changed"), "which led, is not alive") })
+	explained(t, c.Broker(controller), "partition", "t-0", func(w why) bool { return strings.Contains(w.says("leader-changed"), "which led, is not alive") })
 	require.Contains(t, explained(t, c.Broker(goes), "broker", "", func(w why) bool { return strings.HasPrefix(w.Summary, "ready") }).kinds(), "registration-lost")
 
 	for _, name := range []string{"nothing-0", "t-9"} {
