@@ -1,0 +1,129 @@
+package consensus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/membership/gossip/internal/machine"
+	"github.com/barnabas-mq/barnabas/membership/gossip/internal/rpc"
+)
+
+// This file is how any server gets the leader to do something.
+
+// firstPause and lastPause are between two attempts to find a leader, which doubles from the first to the last.
+const firstPause, lastPause = 10 * time.Millisecond, 160 * time.Millisecond
+
+// Submit has a command written and applied, by whoever leads. It tries on, for Timings.Patience at most, while it is sure that nothing has
+// happened, or that once more does no harm. ErrUnavailable: nothing happened, or nobody knows; a ctx that ended: nobody knows.
+func (n *Node) Submit(ctx context.Context, c *machine.Command) (Applied, error) {
+	text, err := encodeCommand(c)
+	if err != nil {
+		return Applied{}, err
+	}
+	var a Applied
+	err = n.ask(ctx, c.Repeatable(), func(ctx context.Context, leader, address string) error {
+		if leader == n.c.ID {
+			a, err = n.applyHere(ctx, text)
+			return err
+		}
+		return n.client.Call(ctx, leader, address, methodApply, json.RawMessage(text), &a)
+	})
+	return a, err
+}
+
+// Sync waits until this server has applied all that was acknowledged, on any server, before the call.
+func (n *Node) Sync(ctx context.Context) error {
+	index, err := n.index.get(ctx)
+	if err != nil {
+		return err
+	}
+	patience, cancel := context.WithTimeout(ctx, n.c.Timings.Patience())
+	defer cancel()
+	if err := n.Wait(patience, index); err == nil || ctx.Err() != nil || patience.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: this server is behind the raft leader", election.ErrUnavailable)
+}
+
+// askIndex asks the leader how far servers must have applied to read.
+func (n *Node) askIndex() (index uint64, err error) {
+	err = n.ask(n.ctx, true, func(ctx context.Context, leader, address string) (err error) {
+		if leader == n.c.ID {
+			index, err = n.indexHere(ctx)
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, max(n.c.Timings.Heartbeat, time.Second))
+		defer cancel()
+		return n.client.Call(ctx, leader, address, methodReadIndex, nil, &index)
+	})
+	return index, err
+}
+
+// Heartbeat tells the leader that the server of a session is alive. It makes one attempt.
+func (n *Node) Heartbeat(ctx context.Context, session uint64) (h Heartbeat, err error) {
+	leader, address := n.Leader()
+	switch leader {
+	case "":
+		return h, errNoLeader
+	case n.c.ID:
+		return n.heartbeatHere(ctx, session)
+	}
+	err = n.client.Call(ctx, leader, address, methodHeartbeat, session, &h)
+	return h, err
+}
+
+// ask does something with the leader, again and again until it is done, certainly can't be done, or patience ends.
+func (n *Node) ask(ctx context.Context, repeatable bool, do func(ctx context.Context, leader, address string) error) error {
+	patience, cancel := context.WithTimeout(ctx, n.c.Timings.Patience())
+	defer cancel()
+	pause, last := firstPause, errNoLeader
+	for {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		changed := n.Changed()
+		leader, address := n.Leader()
+		err := errNoLeader
+		if leader != "" {
+			err = do(patience, leader, address)
+		}
+		var coded *rpc.Error
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case n.ctx.Err() != nil:
+			return election.ErrClosed
+		case errors.Is(err, machine.ErrCommand):
+			return fmt.Errorf("%w: %w", election.ErrInvalid, err)
+		case err == errNoLeader, isCode(err, codeNotLeader), isCode(err, rpc.CodeBusy), errors.Is(err, rpc.ErrNotSent):
+		case repeatable && (isCode(err, codeUnknown) || !errors.As(err, &coded)):
+		default:
+			return fmt.Errorf("%w: raft leader %s: %w", election.ErrUnavailable, leader, err)
+		}
+		if err != errNoLeader {
+			last = err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-changed:
+		case <-t.C:
+			pause = min(2*pause, lastPause)
+		case <-patience.Done():
+			t.Stop()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return unavailable(last)
+		case <-n.ctx.Done():
+			t.Stop()
+			return election.ErrClosed
+		}
+		t.Stop()
+	}
+}
