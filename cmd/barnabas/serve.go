@@ -91,6 +91,8 @@ func (a *app) serve(ctx context.Context, c *composition, log *slog.Logger, signa
 	if err != nil {
 		return fmt.Errorf("compose the broker: %w", err)
 	}
+	manager := serviceManager{log}
+	manager.starting()
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	started := make(chan error, 1)
@@ -116,14 +118,17 @@ func (a *app) serve(ctx context.Context, c *composition, log *slog.Logger, signa
 	}
 	if starting.Err() == nil {
 		a.announce(c, broker)
+		defer manager.ready(listening(broker), broker)()
 		select {
 		case s := <-signals:
 			log.Info("stopping", "signal", s.String())
 		case <-ctx.Done():
 		case <-broker.Failed():
+			manager.stopping()
 			return errors.Join(fmt.Errorf("the broker could not go on: %w", broker.Err()), stop(context.WithoutCancel(ctx), broker, signals))
 		}
 	}
+	manager.stopping()
 	return stop(context.WithoutCancel(ctx), broker, signals)
 }
 
@@ -146,11 +151,6 @@ func stop(ctx context.Context, broker server, signals <-chan os.Signal) error {
 
 // announce prints what runs, where it listens and where its data is.
 func (a *app) announce(c *composition, broker server) {
-	addresses := broker.Advertised()
-	texts := make([]string, len(addresses))
-	for i, l := range addresses {
-		texts[i] = l.String()
-	}
 	rows := append([][2]string{{"barnabas", version()}}, c.rows()...)
 	if f, ok := broker.(*fronted); ok {
 		rows = append(rows, [2]string{"http", f.front()})
@@ -159,8 +159,18 @@ func (a *app) announce(c *composition, broker server) {
 	if a, ok := broker.(administered); ok && a.AdminAddr() != nil {
 		rows = append(rows, [2]string{"admin server", "http://" + a.AdminAddr().String()})
 	}
-	rows = append(rows, [2]string{"serving", strings.Join(texts, ", ")})
+	rows = append(rows, [2]string{"serving", listening(broker)})
 	_ = printRows(a.out, rows) // a reader that is gone is no reason to stop serving
+}
+
+// listening lists what clients are told to connect to.
+func listening(broker server) string {
+	addresses := broker.Advertised()
+	texts := make([]string, len(addresses))
+	for i, l := range addresses {
+		texts[i] = l.String()
+	}
+	return strings.Join(texts, ", ")
 }
 
 // logOptions choose how the broker logs.
