@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -16,21 +17,31 @@ func newConfigShow(a *app) *cobra.Command {
 	var from source
 	var out output
 	var given bool
+	var at remote
+	broker := noBroker
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show each value that holds, and where it comes from",
 		Long: `Reads a configuration as serve would and shows each value that holds, and where it comes from: default, FILE:LINE,
 environment VARIABLE, or --set. Keys are written as --set takes them. Secrets are hidden, and so are options that only an
 executable of your own understands. Properties that have no effect are shown where they are set, and said to have none.
-Where a time may be given in several units, such as log.retention, the smallest unit that is set wins.`,
+Where a time may be given in several units, such as log.retention, the smallest unit that is set wins.
+
+With --bootstrap-server it shows the properties that a running broker has, of Barnabas or Apache Kafka, and so also those that were
+changed while it ran: "dynamic, this broker" or "dynamic, all brokers". The configuration then says where static values stand; where
+the broker has another value than the configuration says, that is said, too.`,
 		Example: `  barnabas config show -c barnabas.yaml
   barnabas config show -c barnabas.yaml --given
   barnabas config show --set storage=sendfile | grep storage
+  barnabas config show -c barnabas.yaml --bootstrap-server 127.0.0.1:9092 --given
   barnabas config show -c barnabas.yaml --output json`,
 		Args: exactly(),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
 				return err
+			}
+			if broker != noBroker && len(at.bootstrap) == 0 {
+				return wrong(errBrokerAlone)
 			}
 			root, c, err := a.loadWithRoot(from)
 			if err != nil {
@@ -38,6 +49,11 @@ Where a time may be given in several units, such as log.retention, the smallest 
 			}
 			a.warn(c)
 			all := effective(root, c)
+			if len(at.bootstrap) > 0 {
+				if all, err = a.liveSettings(cmd, at, broker, c.broker.BrokerID, all); err != nil {
+					return err
+				}
+			}
 			if given {
 				all = slices.DeleteFunc(all, func(s setting) bool { return s.From == originDefault })
 			}
@@ -46,6 +62,9 @@ Where a time may be given in several units, such as log.retention, the smallest 
 	}
 	cmd.Flags().StringVarP(&from.file, "config", "c", "", "the YAML file (default: $BARNABAS_CONFIG, ./barnabas.yaml, /etc/barnabas/barnabas.yaml)")
 	cmd.Flags().BoolVar(&given, "given", false, "only what is set somewhere, no defaults")
+	cmd.Flags().StringSliceVarP(&at.bootstrap, "bootstrap-server", "b", nil, "brokers to ask for what a running one has, HOST:PORT, comma separated")
+	cmd.Flags().DurationVar(&at.timeout, "timeout", 10*time.Second, "how long to wait for the broker's answer")
+	cmd.Flags().Int32Var(&broker, "broker", noBroker, "the broker to show (default: that of the configuration, or the only one)")
 	from.flagSet(cmd)
 	out.flags(cmd)
 	return cmd
