@@ -70,6 +70,7 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 		{Name: "kgo", About: "franz-go's own client tests against a broker", Run: func(ctx context.Context) error { return d.kgo(ctx, f, "") }},
 		{Name: "interop", About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},
 		{Name: "znodes", About: "a cluster's nodes in ZooKeeper are those that Apache Kafka writes", Run: d.znodes},
+		{Name: "inplace", About: "Apache Kafka and a broker take turns on one log directory", Run: d.inplace},
 		{Name: "cluster", About: "franz-go's tests, clients and Kafka's tools on a cluster, while its brokers are killed", Run: func(ctx context.Context) error {
 			f := brokerFlags{target: target.Barnabas, storage: f.storage}
 			return errors.Join(d.kgoCluster(ctx, f, target.ZooKeeper, 3, ""), d.interopCluster(ctx, f, target.ClusterOptions{}, nil))
