@@ -57,6 +57,9 @@ func run(a *app, args []string) int {
 	if err == nil {
 		return exitOK
 	}
+	if code := codeError(0); errors.As(err, &code) {
+		return int(code)
+	}
 	fmt.Fprintln(a.err, err)
 	if errors.As(err, new(wrongError)) {
 		return exitWrong
@@ -76,6 +79,8 @@ func newRoot(a *app) *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrong(err) })
+	root.AddGroup(&cobra.Group{ID: kafkaToolsGroup, Title: "Apache Kafka's tools, with their own flags (also by a link of that name to this program):"})
+	root.AddCommand(newKafkaTools(a)...)
 	root.AddCommand(
 		newBench(a),
 		newBroker(a),

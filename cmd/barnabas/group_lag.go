@@ -64,7 +64,7 @@ func viewGroups(list []groups.Group, members, offsets bool) []groupView {
 				if m.Assigned == nil {
 					m.Assigned = map[string][]int32{}
 				}
-				v.Members = append(v.Members, memberView(m))
+				v.Members = append(v.Members, memberView{m.ID, m.Instance, m.Client, m.Host, m.Assigned})
 			}
 		}
 		if offsets {

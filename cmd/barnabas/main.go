@@ -7,5 +7,5 @@ package main
 import "os"
 
 func main() {
-	os.Exit(run(newApp(os.Stdin, os.Stdout, os.Stderr, os.Environ()), os.Args[1:]))
+	os.Exit(runAs(os.Args[0], newApp(os.Stdin, os.Stdout, os.Stderr, os.Environ()), os.Args[1:]))
 }

@@ -22,6 +22,8 @@ type Group struct {
 	Protocol    string // the protocol's type: "consumer", "connect", ...; "" for a group that only has commits
 	Assignor    string // "" without members
 	Coordinator int32  // the broker
+	Epoch       int32  // of groups of KIP-848, as the next; -1 for others
+	TargetEpoch int32  // of the assignment that the members move to
 	Members     []Member
 	Offsets     []Offset // of each partition that is assigned to a member or has a commit, by topic and partition
 }
@@ -33,6 +35,8 @@ type Member struct {
 	Client   string // client.id
 	Host     string
 	Assigned map[string][]int32 // by topic; nil where the protocol isn't the consumers'
+	Epoch    int32              // of members of groups of KIP-848, as the next; -1 for others
+	Target   map[string][]int32 // what it will have
 }
 
 // Partitions counts what is assigned to the member.
@@ -45,12 +49,13 @@ func (m Member) Partitions() (n int) {
 
 // Offset is how far a group is in a partition.
 type Offset struct {
-	Topic     string
-	Partition int32
-	Committed int64   // the next record to read; Unknown when nobody committed
-	End       int64   // the high watermark; Unknown with Err
-	Member    *Member // who reads it; nil for nobody
-	Err       error   // why the end or the commit isn't known; kerr.UnknownTopicOrPartition when the partition isn't there any more
+	Topic       string
+	Partition   int32
+	Committed   int64   // the next record to read; Unknown when nobody committed
+	LeaderEpoch int32   // that was committed with it (KIP-320); Unknown for none
+	End         int64   // the high watermark; Unknown with Err
+	Member      *Member // who reads it; nil for nobody
+	Err         error   // why the end or the commit isn't known; kerr.UnknownTopicOrPartition when the partition isn't there any more
 }
 
 // Lag is how many offsets the group has not read yet, as Kafka's own tool counts: from the committed offset to the high
@@ -105,7 +110,7 @@ func (g *Group) offsets(committed []Offset) []Offset {
 			for _, n := range numbers {
 				o, ok := all[partition{topic, n}]
 				if !ok {
-					o = Offset{Topic: topic, Partition: n, Committed: Unknown}
+					o = Offset{Topic: topic, Partition: n, Committed: Unknown, LeaderEpoch: Unknown}
 				}
 				if o.Member == nil {
 					o.Member = m

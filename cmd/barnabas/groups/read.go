@@ -102,15 +102,15 @@ func describeConsumers(ctx context.Context, admin *kadm.Client, names []string) 
 }
 
 func fromClassic(name string, d kadm.DescribedGroup) Group {
-	g := Group{Name: name, State: d.State, Type: "classic", Protocol: d.ProtocolType, Assignor: d.Protocol, Coordinator: d.Coordinator.NodeID}
+	g := Group{Name: name, State: d.State, Type: "classic", Protocol: d.ProtocolType, Assignor: d.Protocol, Coordinator: d.Coordinator.NodeID, Epoch: Unknown, TargetEpoch: Unknown}
 	for _, m := range d.Members {
-		member := Member{ID: m.MemberID, Client: m.ClientID, Host: m.ClientHost}
+		member := Member{ID: m.MemberID, Client: m.ClientID, Host: m.ClientHost, Epoch: Unknown}
 		if m.InstanceID != nil {
 			member.Instance = *m.InstanceID
 		}
 		if a, ok := m.Assigned.AsConsumer(); ok {
 			for _, t := range a.Topics {
-				member.assign(t.Topic, t.Partitions)
+				assign(&member.Assigned, t.Topic, t.Partitions)
 			}
 		}
 		g.Members = append(g.Members, member)
@@ -119,25 +119,28 @@ func fromClassic(name string, d kadm.DescribedGroup) Group {
 }
 
 func fromConsumer(d kadm.DescribedConsumerGroup) Group {
-	g := Group{Name: d.Group, State: d.State, Type: "consumer", Protocol: "consumer", Assignor: d.AssignorName, Coordinator: d.Coordinator.NodeID}
+	g := Group{Name: d.Group, State: d.State, Type: "consumer", Protocol: "consumer", Assignor: d.AssignorName, Coordinator: d.Coordinator.NodeID, Epoch: d.Epoch, TargetEpoch: d.AssignmentEpoch}
 	for _, m := range d.Members {
-		member := Member{ID: m.MemberID, Client: m.ClientID, Host: m.ClientHost}
+		member := Member{ID: m.MemberID, Client: m.ClientID, Host: m.ClientHost, Epoch: m.MemberEpoch}
 		if m.InstanceID != nil {
 			member.Instance = *m.InstanceID
 		}
 		for topic, numbers := range m.Assignment {
-			member.assign(topic, slices.Sorted(maps.Keys(numbers)))
+			assign(&member.Assigned, topic, slices.Sorted(maps.Keys(numbers)))
+		}
+		for topic, numbers := range m.TargetAssignment {
+			assign(&member.Target, topic, slices.Sorted(maps.Keys(numbers)))
 		}
 		g.Members = append(g.Members, member)
 	}
 	return g
 }
 
-func (m *Member) assign(topic string, numbers []int32) {
-	if m.Assigned == nil {
-		m.Assigned = map[string][]int32{}
+func assign(to *map[string][]int32, topic string, numbers []int32) {
+	if *to == nil {
+		*to = map[string][]int32{}
 	}
-	m.Assigned[topic] = append(m.Assigned[topic], numbers...)
+	(*to)[topic] = append((*to)[topic], numbers...)
 }
 
 // Read asks for groups, their members and offsets, in the order of the names. Ends are asked for after the commits, so that
@@ -185,7 +188,7 @@ func Read(ctx context.Context, admin *kadm.Client, names ...string) ([]Group, er
 	return list, nil
 }
 
-// Committed asks for what groups committed. Only Topic, Partition, Committed and Err of the offsets are set.
+// Committed asks for what groups committed. Only Topic, Partition, Committed, LeaderEpoch and Err of the offsets are set.
 func Committed(ctx context.Context, admin *kadm.Client, names ...string) (map[string][]Offset, error) {
 	all := map[string][]Offset{}
 	fetched := admin.FetchManyOffsets(ctx, names...)
@@ -199,7 +202,7 @@ func Committed(ctx context.Context, admin *kadm.Client, names ...string) (map[st
 		}
 		for _, o := range of.Fetched.Sorted() {
 			if o.At >= 0 || o.Err != nil {
-				all[name] = append(all[name], Offset{Topic: o.Topic, Partition: o.Partition, Committed: max(o.At, Unknown), End: Unknown, Err: o.Err})
+				all[name] = append(all[name], Offset{Topic: o.Topic, Partition: o.Partition, Committed: max(o.At, Unknown), LeaderEpoch: o.LeaderEpoch, End: Unknown, Err: o.Err})
 			}
 		}
 	}
