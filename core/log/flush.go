@@ -95,6 +95,9 @@ func (l *Log) sync() error {
 		return err
 	}()
 
+	if err == nil && l.o.Flushed != nil {
+		l.o.Flushed(time.Since(began))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {

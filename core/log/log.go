@@ -36,6 +36,8 @@ type Options struct {
 	Scheduler Scheduler
 	// Events, when not nil, is told of what its owner may have to write down.
 	Events Events
+	// Flushed, when not nil, is told of each sync and how long it took, by whoever synced. It must be quick.
+	Flushed func(took time.Duration)
 
 	// RecoveryPoint, StartOffset and HighWatermark are what the checkpoint files say, 0 for nothing.
 	RecoveryPoint int64

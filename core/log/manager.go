@@ -54,6 +54,9 @@ type ManagerOptions struct {
 	Compaction bool
 	Cleaner    CleanerOptions
 
+	// Flushed, when not nil, is told of each sync of a log and how long it took, by whoever synced it. It must be quick.
+	Flushed func(took time.Duration)
+
 	// DirFailed, when not nil, is called once for a directory that failed, from a goroutine of the manager's. Its logs take no
 	// more writes by then.
 	DirFailed func(d *Dir, err error)
@@ -294,7 +297,7 @@ func (m *Manager) options(d *dirState, tp TopicPartition) Options {
 	return Options{
 		Dir: filepath.Join(d.path, tp.String()), Topic: tp.Topic, Partition: tp.Partition,
 		Storage: m.o.Storage, Codecs: m.o.Codecs, Validator: m.validator, Config: m.o.Config(tp.Topic),
-		Logger: m.o.Logger, Now: m.o.Now, Scheduler: m.upkeep, Events: (*dirEvents)(d),
+		Logger: m.o.Logger, Now: m.o.Now, Scheduler: m.upkeep, Events: (*dirEvents)(d), Flushed: m.o.Flushed,
 	}
 }
 

@@ -32,6 +32,8 @@ type ReadResult struct {
 	View storage.View
 	// FirstBatchOffset is the base offset of the first batch in the view.
 	FirstBatchOffset int64
+	// NextOffset is the offset behind the last batch in the view; that of the first batch when the view ends within it.
+	NextOffset int64
 	// SegmentBase and Position say where the view begins.
 	SegmentBase int64
 	Position    int64
@@ -133,7 +135,7 @@ func (l *Log) read(q ReadRequest) (res ReadResult, s *segment, err error) {
 		}
 		var n int64
 		if e == nil {
-			n, res.Cut, e = s.extent(r, q, pos, h, upTo, next)
+			n, res.NextOffset, res.Cut, e = s.extent(r, q, pos, h, upTo, next)
 		}
 		r.done()
 		if e != nil {
@@ -158,36 +160,44 @@ func (l *Log) read(q ReadRequest) (res ReadResult, s *segment, err error) {
 	return res, nil, nil
 }
 
-// extent is how many bytes from pos on, where the batch with header h begins, a read gives, and whether only MaxBytes keeps it
-// from giving more.
-func (s *segment) extent(r *headers, q ReadRequest, pos int64, h record.Header, upTo, next int64) (n int64, cut bool, err error) {
+// extent is how many bytes from pos on, where the batch with header h begins, a read gives, the offset behind them, and whether only
+// MaxBytes keeps it from giving more. next is the offset behind the segment.
+func (s *segment) extent(r *headers, q ReadRequest, pos int64, h record.Header, upTo, next int64) (n, behind int64, cut bool, err error) {
 	if h.LastOffset() >= upTo {
-		return 0, false, nil
+		return 0, 0, false, nil
 	}
 	limit := int64(max(q.MaxBytes, 0))
 	if first := int64(h.Size()); first > limit {
 		switch {
 		case q.HardLimit:
-			return limit, true, nil
+			return limit, h.BaseOffset, true, nil
 		case q.MinOneBatch:
-			return first, true, nil
+			return first, h.LastOffset() + 1, true, nil
 		}
-		return 0, true, nil
+		return 0, 0, true, nil
 	}
-	end := r.size
+	end, behind := r.size, next
 	if next > upTo {
-		if end, _, err = s.locate(r, upTo); err != nil && err != io.EOF {
-			return 0, false, err
-		} else if err == io.EOF {
-			end = r.size
+		var last record.Header
+		switch end, last, err = s.locate(r, upTo); err {
+		case nil:
+			behind = last.BaseOffset
+		case io.EOF:
+			end, behind = r.size, upTo
+		default:
+			return 0, 0, false, err
 		}
 	}
 	if cut = end-pos > limit; cut {
-		if end, err = s.boundary(r, pos, pos+limit); err != nil {
-			return 0, false, err
+		var cutAt int64
+		if end, cutAt, err = s.boundary(r, pos, pos+limit); err != nil {
+			return 0, 0, false, err
+		}
+		if cutAt >= 0 {
+			behind = cutAt
 		}
 	}
-	return max(end-pos, 0), cut, nil
+	return max(end-pos, 0), behind, cut, nil
 }
 
 // aborted lists the transactions that overlap what was read from segment i: from offset on, up to position end.

@@ -104,13 +104,14 @@ func isIO(err error) bool {
 	return !errors.Is(err, record.ErrCorrupt) && !errors.Is(err, record.ErrShort) && err != io.EOF
 }
 
-// boundary finds the largest end of a batch that is at most limit, starting from the batch at from.
-func (s *segment) boundary(r *headers, from, limit int64) (int64, error) {
+// boundary finds the largest end of a batch that is at most limit, starting from the batch at from, and the base offset of the batch
+// behind it: -1 when there is none.
+func (s *segment) boundary(r *headers, from, limit int64) (end, next int64, err error) {
 	if e, ok, err := s.offsets.floor(func(e []byte) bool {
 		_, position := offsetEntry(e)
 		return int64(position) <= limit
 	}); err != nil {
-		return 0, err
+		return 0, -1, err
 	} else if ok {
 		if _, position := offsetEntry(e[:]); int64(position) > from && int64(position) < r.size {
 			from = int64(position)
@@ -119,13 +120,13 @@ func (s *segment) boundary(r *headers, from, limit int64) (int64, error) {
 	for {
 		h, err := r.at(from)
 		if err == io.EOF {
-			return from, nil
+			return from, -1, nil
 		}
 		if err != nil {
-			return 0, err
+			return 0, -1, err
 		}
 		if from+int64(h.Size()) > limit {
-			return from, nil
+			return from, h.BaseOffset, nil
 		}
 		from += int64(h.Size())
 	}

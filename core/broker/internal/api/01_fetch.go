@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/fetchsession"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/meter"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 )
@@ -61,6 +63,7 @@ func (h *handlers) fetch(ctx context.Context, r *Request) Reply {
 		return reply
 	}
 	x.r = r
+	r.wire.CountAs(x.kind())
 	if q.version >= 4 && q.isolation != 0 && q.isolation != 1 {
 		return x.refuse(unknownError)
 	}
@@ -74,6 +77,14 @@ func (h *handlers) fetch(ctx context.Context, r *Request) Reply {
 	x.find()
 	x.readOrWait(ctx)
 	return x.answer(&session)
+}
+
+// kind is what the request counts as.
+func (x *fetchCall) kind() meter.Kind {
+	if x.request.replicaID >= 0 {
+		return meter.FetchFollower
+	}
+	return meter.Kind(kmsg.Fetch)
 }
 
 // fetchCall is one Fetch request under way. It is used again.
@@ -341,6 +352,10 @@ func (x *fetchCall) judge() {
 	for i := range x.targets {
 		t := &x.targets[i]
 		x.result(t, &x.parts[i])
+		x.h.Meter.Failed(x.kind(), t.result.code)
+		if t.p != nil {
+			t.p.Answered(x.request.replicaID, int64(t.result.recordBytes()), t.read.Records, t.result.code != noError)
+		}
 		x.answers = append(x.answers, fetchsession.Answer{HighWatermark: t.result.hw, LogStart: t.result.logStart,
 			Data: t.result.recordBytes() > 0, Told: t.result.diverging || t.result.preferred >= 0, Failed: t.result.code != noError})
 		if t.unknown == nil {
@@ -436,11 +451,15 @@ func (x *fetchCall) sameTopic(i, j int) bool {
 }
 
 // failSession is the answer to a request whose session does not allow it.
-func (x *fetchCall) failSession(err error) Reply { return x.encode(code(err), 0) }
+func (x *fetchCall) failSession(err error) Reply {
+	x.h.Meter.Failed(x.kind(), code(err))
+	return x.encode(code(err), 0)
+}
 
 // refuse is the answer to a request that makes no sense: with the error for everything in it.
 func (x *fetchCall) refuse(c int16) Reply {
 	q := &x.request
+	x.h.Meter.Failed(x.kind(), c)
 	if q.version < fetchTopicIDs {
 		for i := range q.topics {
 			t := &q.topics[i]

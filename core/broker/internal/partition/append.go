@@ -35,6 +35,16 @@ type Appended struct {
 // Errors: ErrUnknownPartition, ErrOffline, ErrNotLeader, ErrNotEnoughReplicas, and what core/log and core/record find wrong with
 // the batches, or Verify says. After any error nothing was appended.
 func (p *Partition) Append(a Append) (Appended, error) {
+	size := len(a.Batches)
+	done, err := p.append(a)
+	if !a.Coordinator {
+		p.produced(size, done, err)
+	}
+	return done, err
+}
+
+// append is Append.
+func (p *Partition) append(a Append) (Appended, error) {
 	p.role.RLock()
 	defer p.role.RUnlock()
 

@@ -236,7 +236,7 @@ func (m *Manager) StopReplicas(req *kmsg.StopReplicaRequest) *kmsg.StopReplicaRe
 			}
 		}
 	}
-	m.update(func(h *hosted) {
+	m.leave(gone, func(h *hosted) {
 		for _, id := range gone {
 			delete(h.byID, id)
 		}

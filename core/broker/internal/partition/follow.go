@@ -55,6 +55,7 @@ func (p *Partition) AppendAsFollower(at Position, f Fetched) (Position, error) {
 		if err := p.replicate(f.Batches); err != nil {
 			return p.position(at.LeaderEpoch), p.failed(err)
 		}
+		p.traffic.replicatedIn.Add(uint64(len(f.Batches)))
 	}
 	before := p.log.HighWatermark()
 	hw := p.log.SetHighWatermark(f.HighWatermark)

@@ -68,6 +68,11 @@ type Manager struct {
 	controllerEpoch int32
 
 	hosted atomic.Pointer[hosted]
+
+	// trafficMu keeps replicas from going while what went in and out of all is added up.
+	trafficMu sync.Mutex
+	left      map[string]Traffic // by topic: of replicas that are gone
+	gone      Traffic            // of topics that are gone
 }
 
 // hosted is an immutable snapshot of what the broker hosts. Requests look partitions up in it without a lock; a push of the

@@ -48,6 +48,7 @@ type Partition struct {
 	fewWatches [2]watchEntry
 
 	changes atomic.Uint64
+	traffic traffic
 
 	sent           *Quota
 	throttledOut   atomic.Bool

@@ -52,6 +52,8 @@ type EpochEnd struct {
 type ReadResult struct {
 	// View has the batches, from the one that holds Offset on; nil when there are none. The caller releases it.
 	View storage.View
+	// Records is how many offsets the view spans, from Offset on.
+	Records int64
 	// Cut says that there is more, and MaxBytes is why the view ends.
 	Cut              bool
 	HighWatermark    int64
@@ -123,6 +125,9 @@ func (p *Partition) Read(r Read) (ReadResult, error) {
 		}
 	}
 	res.View, res.Cut, res.Aborted = got.View, got.Cut, got.Aborted
+	if got.View != nil {
+		res.Records = max(0, got.NextOffset-max(got.FirstBatchOffset, r.Offset))
+	}
 	return res, nil
 }
 
