@@ -27,6 +27,7 @@ func assemble(c *composition, log *slog.Logger) (server, error) {
 		Offsets:      c.offsets,
 		Partitioners: partitioners,
 		Admin:        c.admin,
+		Metrics:      c.metrics,
 		Logger:       log,
 	})
 	if err != nil || c.gateway == nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/barnabas-mq/barnabas/core/broker"
 	"github.com/barnabas-mq/barnabas/core/broker/adminhttp"
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/config"
@@ -37,7 +38,8 @@ type composition struct {
 	gateway     *config.Section // nil without one
 	gatewayMade gatewayFactory
 
-	admin *adminhttp.Options // nil without an admin server
+	admin   *adminhttp.Options // nil without an admin server
+	metrics broker.MetricsOptions
 }
 
 // compose checks a configuration, from the root of its file on, and makes nothing yet. All faults come together.
@@ -49,7 +51,7 @@ func compose(root config.Section, parts components) (*composition, error) {
 			errs = append(errs, err)
 		}
 	}
-	collect(root.Only("broker", "storage", "election", "partitioner", "partitioners", "compression", "offsets", gatewayKey, adminKey))
+	collect(root.Only("broker", "storage", "election", "partitioner", "partitioners", "compression", "offsets", gatewayKey, adminKey, metricsKey))
 	var err error
 	c.storage, err = choose(root, parts.storage)
 	collect(err)
@@ -73,12 +75,18 @@ func compose(root config.Section, parts components) (*composition, error) {
 	collect(err)
 	c.admin, err = chooseAdmin(root)
 	collect(err)
+	var idle string
+	c.metrics, idle, err = chooseMetrics(root)
+	collect(err)
 	broker, _ := root.Sub("broker")
 	if c.layers.Static, c.warnings, err = kafka.ReadStatic(broker); err == nil {
 		c.broker, err = c.layers.BrokerConfig()
 		err = kafka.Place(broker, err)
 	}
 	collect(err)
+	if idle != "" {
+		c.warnings = append(c.warnings, idle)
+	}
 	c.warnings = append(c.warnings, foreignProperties(broker, parts.election.Names(), c.election.Name())...)
 	if len(errs) == 0 { // what is put together of sound parts
 		collect(c.tryElection())
@@ -223,7 +231,7 @@ func (c *composition) rows() [][2]string {
 		rows = append(rows, [2]string{gatewayKey, options(c.gatewayMade.Effective(*c.gateway))})
 	}
 	if c.admin != nil {
-		rows = append(rows, [2]string{adminKey, options(config.Fields(*c.admin))})
+		rows = append(rows, [2]string{adminKey, options(config.Fields(*c.admin))}, [2]string{metricsKey, options(config.Fields(c.metrics))})
 	}
 	return rows
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/barnabas-mq/barnabas/core/broker"
 	"github.com/barnabas-mq/barnabas/core/broker/adminhttp"
 	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
@@ -140,7 +141,8 @@ func reference(parts components) []key {
 	all = append(all, codecs...)
 	all = append(all, keysOf(parts.offsets, "Where consumer groups keep their offsets.")...)
 	all = append(all, keysOfOne(gatewayKey, parts.gateway)...)
-	return append(all, keysOfSection(adminKey, adminSummary, config.Fields(adminhttp.DefaultOptions()))...)
+	all = append(all, keysOfSection(adminKey, adminSummary, config.Fields(adminhttp.DefaultOptions()))...)
+	return append(all, keysOfSection(metricsKey, metricsSummary, config.Fields(broker.MetricsOptions{}))...)
 }
 
 // keyOf tells what there is to know of a property of Kafka's.

@@ -134,6 +134,8 @@ func effective(root config.Section, c *composition) []setting {
 		section, _ := root.Sub(adminKey)
 		l.options(adminKey, section, config.Fields(*c.admin))
 	}
+	metrics, _ := root.Sub(metricsKey)
+	l.options(metricsKey, metrics, config.Fields(c.metrics))
 	return l
 }
 

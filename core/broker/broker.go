@@ -14,6 +14,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/group"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/meter"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/peers"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/placement"
@@ -52,7 +53,9 @@ type Broker struct {
 	serving   atomic.Bool   // all rooms below are there
 	ready     chan struct{} // closed when clients are answered
 
-	admin *adminhttp.Server // nil without one
+	admin    *adminhttp.Server // nil without one
+	requests *meter.Requests
+	flushes  meter.Histogram
 
 	storage      storage.Storage
 	codecs       *compression.Set
@@ -95,7 +98,7 @@ func New(o Options) (*Broker, error) {
 	if o.Storage == nil || o.Election == nil || o.Offsets == nil {
 		return nil, errors.New("broker: a storage, an election and an offsets store are needed")
 	}
-	b := &Broker{o: o, log: o.Logger, id: -1, ready: make(chan struct{}), failed: make(chan struct{}),
+	b := &Broker{o: o, log: o.Logger, id: -1, requests: meter.NewRequests(), ready: make(chan struct{}), failed: make(chan struct{}),
 		journal: journal.New(journal.DefaultEvents, journal.DefaultPerSubject, time.Now)}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)

@@ -36,6 +36,8 @@ type Options struct {
 
 	// Admin turns on the HTTP server for those who watch and run the broker; nil is for none.
 	Admin *adminhttp.Options
+	// Metrics say what the admin server shows on /metrics.
+	Metrics MetricsOptions
 	// AdminRoutes are what the admin server is to answer beside the broker's own: what concerns the process, such as its logger.
 	AdminRoutes []adminhttp.Route
 

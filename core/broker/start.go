@@ -194,6 +194,7 @@ func (b *Broker) openLogs(ctx context.Context) error {
 		ProducerExpirationInterval: c.ProducerIDExpirationCheckInterval,
 		Compaction:                 c.LogCleanerEnable,
 		Cleaner:                    cleanerOptions(c),
+		Flushed:                    b.flushes.Observe,
 		DirFailed:                  b.dirFailed,
 	}, b.dirs...)
 	b.onStop("close the logs", func(ctx context.Context) error { return b.logs.Close(ctx, b.epoch.Load()) })
@@ -347,6 +348,7 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 		Handler: api.Handlers(api.Deps{
 			Logger: b.log,
 			Now:    time.Now,
+			Meter:  b.requests,
 			Cluster: &api.Cluster{
 				BrokerID:     b.id,
 				ClusterID:    b.clusterID,
@@ -377,6 +379,7 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 		MaxIdle:         maxIdle(c.ConnectionsMaxIdle),
 		SendBuffer:      int(c.SocketSendBufferBytes),
 		ReceiveBuffer:   int(c.SocketReceiveBufferBytes),
+		Meter:           b.requests,
 	})
 	if err != nil {
 		return err

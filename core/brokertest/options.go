@@ -61,6 +61,11 @@ func Admin() Option {
 	}
 }
 
+// Metrics says what the admin server shows on /metrics; see [Admin].
+func Metrics(o broker.MetricsOptions) Option {
+	return func(s *setup) { s.options.Metrics = o }
+}
+
 // Storage says what keeps the segments. Options are YAML, as below the plug-in's name in a configuration: "max_growth: 1MiB".
 func Storage(f storage.Factory, options ...string) Option {
 	return func(s *setup) { s.options.Storage = maker(s, f, options) }

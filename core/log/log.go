@@ -227,6 +227,9 @@ func (l *Log) Size() int64 {
 	return n
 }
 
+// SegmentCount is the number of segments, the active one included.
+func (l *Log) SegmentCount() int { return len(*l.segments.Load()) }
+
 // SegmentInfo describes one segment.
 type SegmentInfo struct {
 	BaseOffset int64

@@ -165,3 +165,33 @@ func (l *Log) searchBatch(s *segment, pos int64, h record.Header, ts, from int64
 	})
 	return at, found, err
 }
+
+// BatchTime is the time of the batch that holds an offset below upTo, or the first one behind it: the timestamp that the batch begins
+// with, or its last one where the topic stamps batches or compaction has taken the first one's place. It reads a header and no records. ErrOffsetOutOfRange outside of the log.
+func (l *Log) BatchTime(offset, upTo int64) (at TimeOffset, found bool, err error) {
+	return l.search(func(segments []*segment) (TimeOffset, bool, *segment, error) {
+		if start, end := l.start.Load(), l.end.Load(); offset < start || offset > end {
+			return TimeOffset{}, false, nil, fmt.Errorf("%w: %d is not within %d and %d", ErrOffsetOutOfRange, offset, start, end)
+		}
+		for i := max(0, segmentOf(segments, offset)); i < len(segments) && segments[i].base < upTo; i++ {
+			s := segments[i]
+			r := newHeaders(s, s.size.Load())
+			_, h, err := s.locate(r, offset)
+			r.done()
+			switch {
+			case err == io.EOF:
+				continue
+			case err != nil:
+				return TimeOffset{}, false, s, err
+			case h.BaseOffset >= upTo:
+				return TimeOffset{}, false, nil, nil
+			}
+			at := TimeOffset{Offset: h.BaseOffset, Timestamp: h.BaseTimestamp, LeaderEpoch: h.LeaderEpoch}
+			if h.Attributes.LogAppendTime() || h.Attributes.DeleteHorizon() { // the latter takes the place of the first timestamp
+				at.Timestamp = h.MaxTimestamp
+			}
+			return at, true, s, nil
+		}
+		return TimeOffset{}, false, nil, nil
+	})
+}

@@ -102,6 +102,8 @@ type Group struct {
 
 	txnWrites map[int64]*txnWrites // by producer: what is being written of its transaction, and has been
 
+	rebalances uint64 // that began here
+
 	now  time.Time // of the event at hand
 	out  Effects   // of the event at hand
 	next time.Time // no deadline is before this one; zero when there is none
@@ -204,6 +206,9 @@ func (g *Group) arm(t time.Time) {
 }
 
 func (g *Group) become(s State) {
+	if s == PreparingRebalance {
+		g.rebalances++
+	}
 	g.state, g.since = s, g.now.UnixMilli()
 	if s != PreparingRebalance {
 		g.joinDeadline, g.initial = time.Time{}, false

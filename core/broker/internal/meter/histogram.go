@@ -110,3 +110,11 @@ func (d *Distribution) Quantile(q float64) time.Duration {
 	}
 	return limits[buckets-1]
 }
+
+// Add adds what another one has.
+func (d *Distribution) Add(o *Distribution) {
+	for i := range d.counts {
+		d.counts[i] += o.counts[i]
+	}
+	d.sum += o.sum
+}

@@ -10,7 +10,14 @@ import (
 // count for the high watermark.
 func (p *Partition) ISRAnswered(to ISRProposal, ok bool, isr []int32, partitionEpoch int32) {
 	p.mu.Lock()
+	size := len(p.state.ISR)
 	e := p.state.isrAnswered(to, ok, isr, partitionEpoch, p.now())
+	switch now := len(p.state.ISR); {
+	case now < size:
+		p.traffic.shrinks.Add(1)
+	case now > size:
+		p.traffic.expands.Add(1)
+	}
 	old := p.view.Load()
 	p.publish(old.offline, old.removed)
 	done := p.take(e)

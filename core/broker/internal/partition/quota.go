@@ -14,6 +14,7 @@ import (
 type Quota struct {
 	rate atomic.Int64 // bytes a second; 0 and below: none at all
 	free atomic.Int64 // when all is paid for, in nanoseconds of Unix time
+	took atomic.Int64 // bytes
 }
 
 // NewQuota makes a quota without a limit.
@@ -35,6 +36,7 @@ const mostOwed = 10 * time.Second
 
 // Took says that bytes were replicated.
 func (q *Quota) Took(now time.Time, bytes int64) {
+	q.took.Add(bytes)
 	rate := q.rate.Load()
 	if rate == math.MaxInt64 || bytes <= 0 {
 		return
@@ -60,4 +62,10 @@ func (q *Quota) Owes(now time.Time) time.Time {
 		return time.Unix(0, free)
 	}
 	return time.Time{}
+}
+
+// Rate is the limit in bytes a second; unlimited says that there is none. Total is how many bytes counted for it so far.
+func (q *Quota) Rate() (bytesPerSecond int64, unlimited bool, total int64) {
+	rate := q.rate.Load()
+	return rate, rate == math.MaxInt64, q.took.Load()
 }

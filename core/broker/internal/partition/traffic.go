@@ -14,6 +14,7 @@ type Traffic struct {
 	ReplicatedOut          uint64 // bytes to followers
 	Appends, AppendsFailed uint64 // producers' batches, and those of them that were refused
 	Fetches, FetchesFailed uint64 // consumers' and followers' reads that were answered, and those of them with an error
+	Shrinks, Expands       uint64 // changes of the in-sync set that this broker brought about as the leader
 }
 
 // add adds what others have.
@@ -28,12 +29,14 @@ func (t *Traffic) add(o Traffic) {
 	t.AppendsFailed += o.AppendsFailed
 	t.Fetches += o.Fetches
 	t.FetchesFailed += o.FetchesFailed
+	t.Shrinks += o.Shrinks
+	t.Expands += o.Expands
 }
 
 // traffic counts for one replica.
 type traffic struct {
 	bytesIn, recordsIn, bytesOut, recordsOut, replicatedIn, replicatedOut atomic.Uint64
-	appends, appendsFailed, fetches, fetchesFailed                        atomic.Uint64
+	appends, appendsFailed, fetches, fetchesFailed, shrinks, expands      atomic.Uint64
 }
 
 // Traffic is what went in and out of this replica since this broker hosts it.
@@ -45,6 +48,7 @@ func (p *Partition) Traffic() Traffic {
 		ReplicatedIn: t.replicatedIn.Load(), ReplicatedOut: t.replicatedOut.Load(),
 		Appends: t.appends.Load(), AppendsFailed: t.appendsFailed.Load(),
 		Fetches: t.fetches.Load(), FetchesFailed: t.fetchesFailed.Load(),
+		Shrinks: t.shrinks.Load(), Expands: t.expands.Load(),
 	}
 }
 
