@@ -21,8 +21,8 @@ var _ metrics.Leaders = (*leaders)(nil)
 
 // The timestamps that ListOffsets takes for the ends of a log.
 const (
-	latest   = -1
-	earliest = -2
+	latestOffset   = -1
+	earliestOffset = -2
 )
 
 // fetchByName is the last version of Fetch that names topics.
@@ -30,8 +30,8 @@ const fetchByName = 12
 
 // Bounds implements metrics.Leaders. Ends are asked for first: starts can't pass them.
 func (l *leaders) Bounds(ctx context.Context, broker int32, of []partition.ID) map[partition.ID]metrics.Bounds {
-	ends := l.list(ctx, broker, of, latest)
-	starts := l.list(ctx, broker, of, earliest)
+	ends := l.list(ctx, broker, of, latestOffset)
+	starts := l.list(ctx, broker, of, earliestOffset)
 	all := make(map[partition.ID]metrics.Bounds, len(ends))
 	for id, end := range ends {
 		if start, ok := starts[id]; ok {

