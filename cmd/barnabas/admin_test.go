@@ -16,6 +16,10 @@ func TestAdminSectionIsChecked(t *testing.T) {
 		"admin: {listen: x}":              `b.yaml:1: admin.listen: want HOST:PORT, not "x"`,
 		"admin: {listen: '0.0.0.0:9644'}": "b.yaml:1: admin.listen: other machines reach \"0.0.0.0:9644\": set `remote: true` beside it",
 		"admin: {timeout: 1ms}":           "b.yaml:1: admin.timeout: must be between",
+		"metrics:":                        "b.yaml:1: metrics: want options of metrics, {} for the defaults",
+		"metrics: {aliases: [jxm]}":       `b.yaml:1: metrics.aliases: no alias is called "jxm" (did you mean "jmx"?)`,
+		"metrics: {aliases: [jmx, jmx]}":  "b.yaml:1: metrics.aliases: jmx is there twice",
+		"metrics: {per_topic: true}":      `b.yaml:1: metrics: unknown key "per_topic"`,
 		"admn: {}":                        `unknown key "admn" (did you mean "admin"?)`,
 	} {
 		got := barnabas(t, nil, "config", "check", write(t, text))
@@ -26,6 +30,14 @@ func TestAdminSectionIsChecked(t *testing.T) {
 	assert.Equal(t, exitOK, got.code, got.err)
 	assert.Regexp(t, `admin +listen: 0.0.0.0:99, remote: true, max_connections: 64`, got.out)
 	assert.NotContains(t, barnabas(t, nil, "config", "check", write(t, "{}")).out, "admin")
+
+	got = barnabas(t, nil, "config", "check", write(t, "admin: {}\nmetrics: {per_partition: true, aliases: [kafka_exporter]}"))
+	assert.Equal(t, exitOK, got.code, got.err)
+	assert.Empty(t, got.err)
+	assert.Regexp(t, `metrics +per_partition: true, aliases: \[?kafka_exporter`, got.out)
+	got = barnabas(t, nil, "config", "check", write(t, "metrics: {}"))
+	assert.Equal(t, exitOK, got.code, got.err)
+	assert.Contains(t, got.err, "b.yaml:1: metrics: has no effect without `admin: {}`")
 }
 
 // TestAdminAddressTaken: a broker that can't be watched as it was told doesn't start.

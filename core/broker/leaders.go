@@ -85,17 +85,16 @@ func (l *leaders) BatchTime(ctx context.Context, broker int32, of partition.ID, 
 	if err != nil {
 		return 0, false
 	}
-	for _, t := range answer.(*kmsg.FetchResponse).Topics {
-		for _, p := range t.Partitions {
-			h, err := record.ParseHeader(p.RecordBatches)
-			if p.ErrorCode != 0 || err != nil {
-				return 0, false
-			}
-			if h.Attributes.LogAppendTime() || h.Attributes.DeleteHorizon() {
-				return h.MaxTimestamp, true
-			}
-			return h.BaseTimestamp, true
-		}
+	topics := answer.(*kmsg.FetchResponse).Topics
+	if len(topics) != 1 || len(topics[0].Partitions) != 1 || topics[0].Partitions[0].ErrorCode != 0 {
+		return 0, false
 	}
-	return 0, false
+	h, err := record.ParseHeader(topics[0].Partitions[0].RecordBatches)
+	switch {
+	case err != nil:
+		return 0, false
+	case h.Attributes.LogAppendTime(), h.Attributes.DeleteHorizon():
+		return h.MaxTimestamp, true
+	}
+	return h.BaseTimestamp, true
 }

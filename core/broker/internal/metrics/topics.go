@@ -53,12 +53,12 @@ const maxTopics = 10_000
 
 // topicView is what there is to see of a topic.
 type topicView struct {
-	name                                                                    string
-	traffic                                                                 partition.Traffic
-	size                                                                    int64
-	segments                                                                int
-	replicas, leaders, underReplicated, underMinISR, atMinISR, offline, bad int
-	lag                                                                     int64
+	name                                                               string
+	traffic                                                            partition.Traffic
+	size                                                               int64
+	segments                                                           int
+	replicas, leaders, underReplicated, underMinISR, atMinISR, offline int
+	lag                                                                int64
 }
 
 // topicsOf lists the topics, by name, and how many were left out: those last in the alphabet.
