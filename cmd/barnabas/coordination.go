@@ -37,16 +37,23 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func newCoordinationExport(a *app) *cobra.Command {
 	var from source
+	var with []string
 	cmd := &cobra.Command{
 		Use:   "export FILE",
 		Short: "Write the state of a cluster whose brokers are stopped into a file",
 		Long: `Writes all that the coordination keeps into a new file, exactly: for ` + "`coordination import`" + `. The brokers must be stopped, or what they
 agree on next would be missing; for a copy of a cluster that runs, there is ` + "`coordination backup`" + `.
 
+With memberlist each broker has a store of its own, and what was agreed on shows in those of a majority of the brokers that vote: name
+enough of the others by --with, on machines where their data_dir can be read. With one that votes alone, its store is enough.
+
 The file is text, one JSON object a line, with a checksum. It may hold secrets, if configurations do, and is readable by its owner alone.`,
 		Args: exactly("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.exportTo(cmd.Context(), from, args[0], false) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.exportTo(cmd.Context(), from, with, args[0], false)
+		},
 	}
+	withFlag(cmd, &with)
 	cmd.Flags().StringVarP(&from.file, "config", "c", "", "the YAML file of a broker")
 	from.flagSet(cmd)
 	return cmd
@@ -61,14 +68,21 @@ func newCoordinationBackup(a *app) *cobra.Command {
 
 A backup is soon older than the cluster. Take one after topics were created or deleted, partitions moved, or configurations changed.`,
 		Args: exactly("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.exportTo(cmd.Context(), from, args[0], true) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.exportTo(cmd.Context(), from, nil, args[0], true)
+		},
 	}
 	cmd.Flags().StringVarP(&from.file, "config", "c", "", "the YAML file of a broker")
 	from.flagSet(cmd)
 	return cmd
 }
 
-func (a *app) exportTo(ctx context.Context, from source, path string, living bool) error {
+// withFlag adds --with to a command.
+func withFlag(cmd *cobra.Command, with *[]string) {
+	cmd.Flags().StringSliceVar(with, "with", nil, "the YAML files of further brokers, whose stores are needed to know what was agreed on")
+}
+
+func (a *app) exportTo(ctx context.Context, from source, with []string, path string, living bool) error {
 	ctx, cancel := interruptible(ctx)
 	defer cancel()
 	if _, err := os.Lstat(path); err == nil {
@@ -80,9 +94,9 @@ func (a *app) exportTo(ctx context.Context, from source, path string, living boo
 	if err != nil {
 		return err
 	}
-	e, err := p.coordination.Export(ctx, election.ExportOptions{Living: living})
+	e, err := a.takeOut(ctx, p, with, &dirs, election.ExportOptions{Living: living})
 	if err != nil {
-		return p.explain(err)
+		return err
 	}
 	info := election.DumpInfo{Source: p.c.election.Name(), Taken: time.Now(), Living: living}
 	if err := writeFile(path, func(w io.Writer) error { return election.WriteDump(w, info, e.Dump) }); err != nil {
@@ -212,6 +226,7 @@ func (a *app) importFrom(ctx context.Context, to source, path string, how import
 
 func newCoordinationCopy(a *app) *cobra.Command {
 	var from, to source
+	var with []string
 	var how importing
 	cmd := &cobra.Command{
 		Use:   "copy --from A.yaml --to B.yaml",
@@ -221,23 +236,27 @@ they differ in ` + "`election`" + `, and name the same log directories. All brok
 as before when the copy fails.
 
 Afterwards start brokers with the new configuration only: on the old one they would go on from the same epochs, and tell clients another
-story. The way back is another copy, with --replace.`,
+story. The way back is another copy, with --replace.
+
+From memberlist, --with names the files of further brokers, as for ` + "`coordination export`" + `. To memberlist, the broker that the file is of votes
+alone at first; the others join it, and ` + "`coordination promote`" + ` lets them vote.`,
 		Example: "  barnabas coordination copy --from broker-1.yaml --to broker-1-new.yaml --dry-run",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from.file == "" || to.file == "" {
 				return wrong(errors.New("want --from and --to"))
 			}
-			return a.copyCoordination(cmd.Context(), from, to, how)
+			return a.copyCoordination(cmd.Context(), from, with, to, how)
 		},
 	}
 	cmd.Flags().StringVar(&from.file, "from", "", "the YAML file of a broker as it was")
 	cmd.Flags().StringVar(&to.file, "to", "", "the YAML file of a broker as it is to be")
+	withFlag(cmd, &with)
 	how.flags(cmd)
 	return cmd
 }
 
-func (a *app) copyCoordination(ctx context.Context, from, to source, how importing) error {
+func (a *app) copyCoordination(ctx context.Context, from source, with []string, to source, how importing) error {
 	ctx, cancel := interruptible(ctx)
 	defer cancel()
 	var dirs lockedDirs
@@ -250,9 +269,9 @@ func (a *app) copyCoordination(ctx context.Context, from, to source, how importi
 	if err != nil {
 		return err
 	}
-	e, err := source.coordination.Export(ctx, election.ExportOptions{})
+	e, err := a.takeOut(ctx, source, with, &dirs, election.ExportOptions{})
 	if err != nil {
-		return source.explain(err)
+		return err
 	}
 	return a.putIn(ctx, target, &e.Dump, how, source.String(), e.Omitted)
 }

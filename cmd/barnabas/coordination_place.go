@@ -123,6 +123,34 @@ func (p *place) explain(err error) error {
 	return fmt.Errorf("%s: %w%s", p.file, err, hint)
 }
 
+// takeOut exports what a coordination keeps, together with further members of it.
+func (a *app) takeOut(ctx context.Context, p *place, with []string, dirs *lockedDirs, o election.ExportOptions) (election.Export, error) {
+	if len(with) == 0 {
+		e, err := p.coordination.Export(ctx, o)
+		if err != nil {
+			err = p.explain(err)
+		}
+		return e, err
+	}
+	shared, ok := p.coordination.(election.Shared)
+	if !ok {
+		return election.Export{}, wrong(fmt.Errorf("--with: %s keeps its state in one place", p.c.election.Name()))
+	}
+	var others []election.Coordination
+	for _, file := range with {
+		other, err := a.openPlace(source{file: file}, dirs, true)
+		if err != nil {
+			return election.Export{}, err
+		}
+		others = append(others, other.coordination)
+	}
+	e, err := shared.ExportAmong(ctx, others, o)
+	if err != nil {
+		err = p.explain(err)
+	}
+	return e, err
+}
+
 // putIn imports a dump, after it was looked at together with the broker's directories, and prints what was done.
 func (a *app) putIn(ctx context.Context, p *place, d *election.Dump, how importing, origin string, omitted []string) error {
 	if err := p.matches(d); err != nil {

@@ -268,6 +268,7 @@ func TestCoordinationCommandsRefuse(t *testing.T) {
 		{exitWrong, "unknown", []string{"copy", "--from", write(t, "elektion: x"), "--to", empty}},
 		{exitFailed, "coordination is empty", []string{"copy", "--from", empty, "--to", yaml(t.TempDir())}},
 		{exitFailed, "coordination is empty", []string{"backup", state + ".2", "-c", empty}},
+		{exitWrong, "keeps its state in one place", []string{"export", state + ".2", "-c", empty, "--with", empty}},
 		{exitWrong, "exists", []string{"export", state, "-c", empty}},
 		{exitWrong, "1 arguments", []string{"export", "-c", empty}},
 		{exitWrong, "no such file", []string{"import", state + ".2", "-c", empty}},

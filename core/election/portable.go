@@ -68,3 +68,12 @@ type ImportOptions struct {
 	// Progress, when not nil, is told how much of all there is to write was written. It is called from one goroutine at a time.
 	Progress func(done, total int)
 }
+
+// Shared is implemented by a Portable that keeps the state on each member, where one member alone may not know all that was agreed on.
+type Shared interface {
+	Portable
+	// ExportAmong is Export over the stores of several members: this one's and those of others, of the same kind and as little started.
+	//
+	//  12.8  ErrUnavailable when these can't tell what was agreed on, because too few are there; it names those that are missing. So does Export.
+	ExportAmong(ctx context.Context, others []Coordination, o ExportOptions) (Export, error)
+}

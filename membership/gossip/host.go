@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 
 	"github.com/barnabas-mq/barnabas/membership/gossip/internal/consensus"
 	"github.com/barnabas-mq/barnabas/membership/gossip/internal/member"
@@ -49,6 +50,8 @@ type host struct {
 	identity *member.Identity
 	port     *port.Port
 	node     *consensus.Node
+
+	exporting atomic.Pointer[consensus.Node] // node, for what is answered before open returns
 }
 
 func (h *host) id() string { return string(h.identity.Server()) }
@@ -68,6 +71,9 @@ func (h *host) open(ctx context.Context, observe consensus.Observer) (node *cons
 		return nil, err
 	}
 	undo = append(undo, h.lock.Close)
+	if err := checkFinished(h.dir); err != nil {
+		return nil, err
+	}
 	if h.identity, err = member.OpenIdentity(h.dir, h.name); err != nil {
 		return nil, err
 	}
@@ -83,14 +89,18 @@ func (h *host) open(ctx context.Context, observe consensus.Observer) (node *cons
 	if h.address, err = advertised(h.advertise, h.port.Addr()); err != nil {
 		return nil, err
 	}
+	if err := h.noteAddress(); err != nil {
+		return nil, err
+	}
 	h.node, err = consensus.Open(consensus.Config{ID: h.id(), Address: h.address, Dir: h.dir,
 		Raft: h.port.Listener(port.Raft), Requests: h.port.Listener(port.Requests),
 		DialRaft: h.dial(port.Raft), DialRequests: h.dial(port.Requests), Locate: h.company.locate,
-		Timings: h.timings, SnapshotThreshold: h.snapshotsAfter, SegmentSize: h.segmentSize, Logger: h.log, Observer: observe}, h.company.handlers())
+		Timings: h.timings, SnapshotThreshold: h.snapshotsAfter, SegmentSize: h.segmentSize, Logger: h.log, Observer: observe}, h.handlers())
 	if err != nil {
 		return nil, err
 	}
 	undo = append(undo, func() error { return h.node.Close(ctx) })
+	h.exporting.Store(h.node)
 	if err := h.company.start(ctx, h); err != nil {
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func (a *acquainted) stop(context.Context) {
 
 // TestSuiteAlone runs the suite on a cluster of one server, which is stopped and started again.
 func TestSuiteAlone(t *testing.T) {
-	electiontest.Run(t, electiontest.Options{Single: true, Patience: patience}, func(t *testing.T) electiontest.Cluster {
+	electiontest.Run(t, electiontest.Options{Single: true, Portable: true, Patience: patience}, func(t *testing.T) electiontest.Cluster {
 		t.Parallel() // it mostly waits for elections
 		g := newGroup(t)
 		g.timings.Heartbeat, g.timings.Election, g.timings.Lease = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond // nobody else can be leader
