@@ -222,7 +222,26 @@ func (c *composition) tryElection() error {
 	return err
 }
 
-// clash refuses an address that two servers of this process would listen on: what serves HTTP is told by its key.
+// clashes refuses addresses on which what serves HTTP would listen, and the broker, or the other, as well.
+func (c *composition) clashes(root config.Section) error {
+	var gateway, admin string
+	var errs []error
+	if c.gateway != nil {
+		gateway = optionOf(c.gatewayMade.Effective(*c.gateway), "listen")
+		errs = append(errs, c.clash(*c.gateway, gateway))
+	}
+	if c.admin != nil {
+		section, _ := root.Sub(adminKey)
+		admin = c.admin.Listen
+		errs = append(errs, c.clash(section, admin))
+		if _, port, err := net.SplitHostPort(admin); admin == gateway && err == nil && port != "0" {
+			errs = append(errs, section.Wrap(config.At("listen", fmt.Errorf("%s is taken by the %s", admin, gatewayKey))))
+		}
+	}
+	return config.Join(errs...)
+}
+
+// clash refuses the address of what serves HTTP when a listener of the broker has it.
 func (c *composition) clash(key config.Section, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if wrong := err != nil; wrong || port == "0" { // its own check has said so; or any free one will do

@@ -90,9 +90,7 @@ func compose(root config.Section, parts components) (*composition, error) {
 	c.warnings = append(c.warnings, foreignProperties(broker, parts.election.Names(), c.election.Name())...)
 	if len(errs) == 0 { // what is put together of sound parts
 		collect(c.tryElection())
-		if c.gateway != nil {
-			collect(c.clash(*c.gateway, optionOf(c.gatewayMade.Effective(*c.gateway), "listen")))
-		}
+		collect(c.clashes(root))
 	}
 	if len(errs) > 0 {
 		return nil, inOrder(config.Join(errs...))

@@ -140,3 +140,30 @@ func TestTheGatewayGoesByTheTopic(t *testing.T) {
 	require.Equal(t, at("fnv"), at("plain"))
 	http.DefaultClient.CloseIdleConnections()
 }
+
+// TestA26NamesAreKept: names in the file are what they are: neither case nor dots nor what YAML takes for a number or a boolean changes them.
+func TestA26NamesAreKept(t *testing.T) {
+	const text = "partitioners: {Orders.EU: {sticky: {batch_bytes: 1KiB}}, orders.eu: {sticky: {batch_bytes: 2KiB}}, _x: sticky, 1: sticky, true: sticky, a-b: sticky}\n"
+	want := []string{"Orders.EU", "orders.eu", "_x", "1", "true", "a-b"}
+	sizes := func(file string, args ...string) map[string]string {
+		return shownConfig(t, nil, append([]string{"-c", file}, args...)...)
+	}
+	rows := sizes(write(t, text))
+	for _, name := range want {
+		assert.Contains(t, rows, "partitioners."+name)
+	}
+	assert.Contains(t, rows["partitioners.Orders.EU.sticky.batch_bytes"], "1KiB")
+	assert.Contains(t, rows["partitioners.orders.eu.sticky.batch_bytes"], "2KiB")
+	assert.NoError(t, fits(t, printedSchema(t), text))
+	rows = sizes(write(t, text+"partitioner: Orders.EU\n"), "--set", "broker.num.partitions=3")
+	assert.Contains(t, rows["partitioner"], "Orders.EU | ")
+	root, err := config.Parse("b.yaml", []byte(text))
+	require.NoError(t, err)
+	c, err := compose(root, testParts(t))
+	require.NoError(t, err)
+	var names []string
+	for _, p := range c.partitioners {
+		names = append(names, p.name)
+	}
+	assert.Subset(t, names, want)
+}

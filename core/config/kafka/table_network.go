@@ -23,7 +23,7 @@ func propertiesNetwork() []Definition {
 		{Name: "queued.max.request.bytes", Type: Long, Default: "-1", NoEffect: becauseQueue, Doc: "Bytes of requests that may wait to be served."},
 		{Name: "queued.max.requests", Type: Int, Default: "500", Valid: atLeast(1), NoEffect: becauseQueue, Doc: "Requests that may wait to be served."},
 		{Name: "security.inter.broker.protocol", Type: String, Default: "PLAINTEXT", Valid: oneOf{"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}, Doc: "Security protocol between brokers."},
-		{Name: "socket.connection.setup.timeout.max.ms", Type: Long, Default: "30000", NoEffect: becauseCluster, Doc: "Longest wait for a connection to another broker."},
+		{Name: "socket.connection.setup.timeout.max.ms", Type: Long, Default: "30000", NoEffect: becauseDialing, Doc: "Longest wait for a connection to another broker."},
 		{Name: "socket.connection.setup.timeout.ms", Type: Long, Default: "10000", Doc: "First wait for a connection to another broker."},
 		{Name: "socket.listen.backlog.size", Type: Int, Default: "50", Valid: atLeast(1), NoEffect: becauseBacklog, Doc: "Connections that may wait to be accepted."},
 		{Name: "socket.receive.buffer.bytes", Type: Int, Default: "102400", Doc: "Receive buffer of each connection, in bytes; -1 is the system's default."},
