@@ -34,15 +34,17 @@ type group struct {
 	t       testing.TB
 	dir     string
 	timings consensus.Timings
+	proxied bool // whether servers reach each other through links, which can be cut
 
 	mu      sync.Mutex
 	cluster member.ClusterID
 	hosts   map[string]*host // that run, by server
+	links   map[[2]string]*link
 	made    int
 }
 
 func newGroup(t testing.TB) *group {
-	return &group{t: t, dir: t.TempDir(), timings: testTimings(), cluster: member.NewClusterID(), hosts: map[string]*host{}}
+	return &group{t: t, dir: t.TempDir(), timings: testTimings(), cluster: member.NewClusterID(), hosts: map[string]*host{}, links: map[[2]string]*link{}}
 }
 
 // host makes the host of a broker, which keeps its directory.
@@ -102,15 +104,19 @@ func (a *acquainted) handlers() map[string]rpc.Handler { return nil }
 func (a *acquainted) locate(server string) string {
 	a.g.mu.Lock()
 	defer a.g.mu.Unlock()
-	if h := a.g.hosts[server]; h != nil {
+	h := a.g.hosts[server]
+	if h == nil || a.h == nil {
+		return ""
+	}
+	if !a.g.proxied {
 		return h.address
 	}
-	return ""
+	return a.g.link(a.h.id(), server).to(h.address)
 }
 
 func (a *acquainted) start(_ context.Context, h *host) error {
-	a.h = h
 	a.g.mu.Lock()
+	a.h = h
 	a.g.hosts[h.id()] = h
 	others := len(a.g.hosts) - 1
 	a.g.mu.Unlock()
@@ -187,12 +193,24 @@ func (m *soloMember) Start(ctx context.Context) error {
 		h.node.Bootstrap([]consensus.Server{{ID: h.id(), Address: h.address, Voter: true}}))
 }
 
-// TestSuite runs the suite on brokers that follow three which vote.
+// TestSuite runs the suite on brokers that follow: where it is about several members, and over random histories, three which vote; else
+// one, which is elected sooner.
 func TestSuite(t *testing.T) {
-	electiontest.Run(t, electiontest.Options{Patience: patience}, func(t *testing.T) electiontest.Cluster {
-		t.Parallel() // it mostly waits for elections
-		g := newGroup(t)
-		g.voters(3)
-		return g
-	})
+	for _, clause := range electiontest.Clauses() {
+		if clause.Portable {
+			continue
+		}
+		t.Run(clause.Name, func(t *testing.T) {
+			t.Parallel() // it waits for elections, too
+			g := newGroup(t)
+			if clause.Several || clause.Name == "random histories" {
+				g.voters(3)
+			} else {
+				g.timings.Heartbeat, g.timings.Election, g.timings.Lease = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+				g.voters(1)
+				g.timings = testTimings() // of those that follow
+			}
+			clause.Check(t, electiontest.NewSubject(t, electiontest.Options{Patience: patience}, g))
+		})
+	}
 }

@@ -41,6 +41,7 @@ type Timings struct {
 	Heartbeat time.Duration // after which a voter that hears nothing of the leader stands for election
 	Election  time.Duration // that a candidate waits for votes
 	Lease     time.Duration // that a leader which hears of no majority stays leader; at most Heartbeat
+	Snapshot  time.Duration // between two looks at whether a snapshot is due; 0 is 30 s
 	Commit    time.Duration // after which servers are told what was committed when nothing else is; 0 is 50 ms
 }
 

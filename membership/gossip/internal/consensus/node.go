@@ -63,8 +63,10 @@ func Open(c Config, handlers map[string]rpc.Handler) (n *Node, err error) {
 		return nil, err
 	}
 	n.stream = newStream(c.Raft, c.Address, c.DialRaft)
+	// One request at a time to each server: raft v1.8.0 can wait for ever in a pipeline whose follower has deposed it, and then never
+	// shuts down.
 	n.network = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{ServerAddressProvider: addresses{n}, Logger: log,
-		Stream: n.stream, MaxPool: 3, Timeout: max(10*time.Second, 4*c.Timings.Heartbeat)})
+		Stream: n.stream, MaxPool: 3, MaxRPCsInFlight: 1, Timeout: max(10*time.Second, 4*c.Timings.Heartbeat)})
 	leads := make(chan bool, 8)
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger, conf.NotifyCh = raft.ServerID(c.ID), log, leads
@@ -73,6 +75,9 @@ func Open(c Config, handlers map[string]rpc.Handler) (n *Node, err error) {
 		conf.CommitTimeout = c.Timings.Commit
 	}
 	conf.SnapshotThreshold, conf.SnapshotInterval = uint64(c.SnapshotThreshold), 30*time.Second
+	if c.Timings.Snapshot > 0 {
+		conf.SnapshotInterval = c.Timings.Snapshot
+	}
 	conf.TrailingLogs = min(1024, uint64(c.SnapshotThreshold))
 	conf.BatchApplyCh, conf.ShutdownOnRemove, conf.NoLegacyTelemetry = true, false, true
 	r, err := raft.NewRaft(conf, n.replica, st.log, st.log, st.snapshots, n.network)

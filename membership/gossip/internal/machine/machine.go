@@ -305,7 +305,7 @@ func (a *applying) register(c *Register) Result {
 // imported begins with what another coordination kept. It is done as a whole or not at all.
 func (a *applying) imported(ops []state.Op) Result {
 	m := a.m
-	if !m.Empty() {
+	if !m.kept.IsEmpty() {
 		return Result{Err: ErrNotEmpty}
 	}
 	fresh := state.New()
@@ -317,13 +317,6 @@ func (a *applying) imported(ops []state.Op) Result {
 	m.kept = fresh
 	a.changed(election.Change{Kind: election.EverythingChanged})
 	return Result{}
-}
-
-// Empty says whether the cluster knows nothing that is worth keeping: what can be imported into.
-func (m *Machine) Empty() bool {
-	s := m.kept
-	return s.ClusterID == "" && s.ControllerEpoch == 0 && s.BrokerEpoch == 0 && s.LastBrokerID == 0 && s.NextProducerID == 0 &&
-		s.ConfigVersion == 0 && len(s.Topics) == 0 && len(s.Configs) == 0
 }
 
 // Kept is the cluster's metadata. Only Apply may change it.
