@@ -262,9 +262,11 @@ func (o Options) plan(properties map[string]string, dataDir string) (plan, error
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{Name: "new", Bind: o.Bind, Advertise: o.Advertise, Join: o.Join, Expect: o.BootstrapExpect, Voters: o.Voters, DataDir: o.DataDir, Timings: o.timings()}
+	p := plan{Bind: o.Bind, Advertise: o.Advertise, Join: o.Join, Expect: o.BootstrapExpect, Voters: o.Voters, DataDir: o.DataDir, Timings: o.timings()}
 	if broker.BrokerID >= 0 {
 		p.Name = strconv.Itoa(int(broker.BrokerID))
+	} else if p.Name, err = savedName(dataDir); err != nil {
+		return plan{}, err
 	}
 	if p.Keys, err = o.keys(); err != nil {
 		return plan{}, err
