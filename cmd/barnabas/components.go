@@ -9,6 +9,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/core/plugin"
 	"github.com/barnabas-mq/barnabas/core/storage"
+	"github.com/barnabas-mq/barnabas/membership/gossip"
 	"github.com/barnabas-mq/barnabas/membership/standalone"
 	"github.com/barnabas-mq/barnabas/membership/zookeeper"
 	"github.com/barnabas-mq/barnabas/plugins/compression/gzip"
@@ -58,7 +59,7 @@ func newComponents() (components, error) {
 	c.storage, errs[0] = plugin.NewRegistry("storage",
 		storagemmap.NewFactory(), storagesendfile.NewFactory())
 	c.election, errs[1] = plugin.NewRegistry("election",
-		standalone.NewFactory(), zookeeper.NewFactory())
+		standalone.NewFactory(), zookeeper.NewFactory(), gossip.NewFactory())
 	partitioners := []partitioner.Factory{murmur2.NewFactory(), roundrobin.NewFactory(), sticky.NewFactory(), crc32.NewFactory(), fnv1a.NewFactory()}
 	inProcess, err := plugin.NewRegistry("partitioner", partitioners...)
 	errs[2] = err

@@ -86,6 +86,9 @@ func (h *host) open(ctx context.Context, observe consensus.Observer) (node *cons
 		return nil, fmt.Errorf("coordination port: %w", err)
 	}
 	undo = append(undo, h.port.Close)
+	if h.advertise, err = reachable(ctx, h.advertise); err != nil {
+		return nil, err
+	}
 	if h.address, err = advertised(h.advertise, h.port.Addr()); err != nil {
 		return nil, err
 	}

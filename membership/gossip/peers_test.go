@@ -231,7 +231,7 @@ func TestReplaceVoter(t *testing.T) {
 	w.kill(3)
 	w.start(4, 0)
 	w.becomes("1:voter 2:voter 3:voter 4:follower")
-	_, err := w.order(a.Remove, "2")
+	_, err := a.Remove(t.Context(), w.addresses(), "2")
 	require.ErrorContains(t, err, "nothing could be decided", "it could cost the quorum")
 	w.dir = t.TempDir() // the disk is gone
 	w.start(3, 0)

@@ -143,7 +143,7 @@ func Start(c Config) (*Pool, error) {
 	config := p.config()
 	p.transport.start()
 	if p.list, err = memberlist.Create(config); err != nil {
-		p.transport.Shutdown()
+		_ = p.transport.Shutdown() // never fails
 		return nil, err
 	}
 	p.running.Go(p.run)
@@ -237,7 +237,7 @@ func (p *Pool) Kill() { p.stop.Do(p.end) }
 
 func (p *Pool) end() {
 	close(p.closed)
-	p.list.Shutdown() // it can't fail: the transport's Shutdown doesn't
+	_ = p.list.Shutdown() // never fails, as the transport's doesn't
 	p.running.Wait()
 }
 

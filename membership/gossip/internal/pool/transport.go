@@ -164,7 +164,7 @@ func (t *transport) Shutdown() error {
 	t.once.Do(func() {
 		close(t.closed)
 		t.port.Listener(port.Gossip).Close()
-		t.port.Packets().SetReadDeadline(time.Unix(1, 0))
+		_ = t.port.Packets().SetReadDeadline(time.Unix(1, 0))
 		t.mu.Lock()
 		for c := range t.conns {
 			c.Conn.Close()

@@ -160,7 +160,7 @@ func (p *Port) admit(conn net.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	conn.SetDeadline(deadline)
+	_ = conn.SetDeadline(deadline)
 	secured, r, err := p.handshake(ctx, conn)
 	if err != nil {
 		conn.Close()
@@ -168,7 +168,7 @@ func (p *Port) admit(conn net.Conn) {
 		return
 	}
 	l := p.kinds[r.Kind]
-	conn.SetDeadline(time.Time{})
+	_ = conn.SetDeadline(time.Time{})
 	select {
 	case l.arrived <- &Conn{Conn: secured, from: r.From}:
 	case <-l.closed:
