@@ -22,7 +22,7 @@ func (d *dev) interopCommand() *cobra.Command {
 		Use:   "interop",
 		Short: "Check a broker with real Kafka clients and Kafka's own tools",
 		Long: "Check a broker with real Kafka clients and Kafka's own tools.\n\nClients: " + strings.Join(interop.Names(d.env, d.tools), ", ") +
-			".\nOf what only Barnabas has: " + strings.Join(interop.OwnNames(), ", ") + ".",
+			".\nOf what only Barnabas has: " + strings.Join(interop.OwnNames(), ", ") + ".\nKafka's tools beside those of the same names: " + interop.TwinsName + ".",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if brokers > 1 {
@@ -75,7 +75,11 @@ func (d *dev) interop(ctx context.Context, f brokerFlags, clients []string) erro
 	}
 	own := slices.ContainsFunc(clients, func(name string) bool { return slices.Contains(interop.OwnNames(), name) })
 	var errs []error
-	if len(clients) == 0 || slices.ContainsFunc(clients, func(name string) bool { return !slices.Contains(interop.OwnNames(), name) }) {
+	if len(clients) == 0 || slices.Contains(clients, interop.TwinsName) { // of what is stored nothing depends on the storage
+		errs = append(errs, d.with(ctx, f.target, f.storage, func(ctx context.Context, t *target.Target) error { return tell(runner.RunTwins(ctx, t)) }))
+	}
+	apart := append(interop.OwnNames(), interop.TwinsName)
+	if len(clients) == 0 || slices.ContainsFunc(clients, func(name string) bool { return !slices.Contains(apart, name) }) {
 		errs = append(errs, d.each(ctx, f, func(ctx context.Context, t *target.Target) error { return tell(runner.Run(ctx, t)) }))
 	}
 	if own || len(clients) == 0 && f.target == target.Barnabas {

@@ -29,6 +29,9 @@ public final class Main {
             case "dump":
                 new Dump(args.get("corpus"), args.get("prefix"), report).run();
                 break;
+            case "script":
+                new Script(args.get("corpus"), report).run();
+                break;
             default:
                 throw new IllegalArgumentException("role " + args.get("role"));
         }

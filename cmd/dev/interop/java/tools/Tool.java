@@ -84,6 +84,22 @@ final class Tool {
     /** Runs a tool; an exit code other than 0 is an exception that shows what the tool said. */
     static void run(InputStream input, OutputStream output, String name, String... args) throws Exception {
         ByteArrayOutputStream errors = new ByteArrayOutputStream();
+        int code = run(input, output, errors, name, args);
+        if (code != 0) {
+            throw new AssertionError(name + " exits " + code + tail(errors) + tail(output));
+        }
+    }
+
+    /** Runs a tool and returns its exit code, which is 1 for one that throws. */
+    static int outcome(InputStream input, OutputStream output, String name, String... args) throws Exception {
+        try {
+            return run(input, output, new ByteArrayOutputStream(), name, args);
+        } catch (AssertionError e) {
+            return 1;
+        }
+    }
+
+    private static int run(InputStream input, OutputStream output, OutputStream errors, String name, String... args) throws Exception {
         InputStream stdin = System.in;
         PrintStream stdout = System.out;
         PrintStream stderr = System.err;
@@ -103,9 +119,7 @@ final class Tool {
             System.setOut(stdout);
             System.setErr(stderr);
         }
-        if (FIRST_CODE.get() > 0) {
-            throw new AssertionError(name + " exits " + FIRST_CODE.get() + tail(errors) + tail(output));
-        }
+        return Math.max(FIRST_CODE.get(), 0);
     }
 
     /** Runs a tool in a JVM of its own, for those that do their last work when the JVM shuts down, and returns what it printed. */
