@@ -17,8 +17,8 @@ import (
 )
 
 func newBroker(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "broker", Short: "Take brokers of a cluster out of service"}
-	cmd.AddCommand(newBrokerDrain(a))
+	cmd := &cobra.Command{Use: "broker", Short: "Configure brokers while they run, and take them out of service"}
+	cmd.AddCommand(newBrokerConfig(a), newBrokerDrain(a))
 	return cmd
 }
 

@@ -22,23 +22,70 @@ func newCluster(a *app) *cobra.Command {
 
 func newClusterDescribe(a *app) *cobra.Command {
 	var at remote
+	var out output
 	cmd := &cobra.Command{
 		Use:   "describe",
 		Short: "Show the brokers of a cluster and what each has",
-		Args:  exactly(),
+		Example: `  barnabas cluster describe
+  barnabas cluster describe --bootstrap kafka-1:9092,kafka-2:9092 --output json`,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
 			return at.administer(cmd, func(ctx context.Context, admin *kadm.Client) error {
 				s, err := cluster.Read(ctx, admin)
 				if err != nil {
 					return err
 				}
-				a.describeCluster(s)
-				return nil
+				return out.print(a, viewCluster(s), func() { a.describeCluster(s) })
 			})
 		},
 	}
 	at.flags(cmd)
+	out.flags(cmd)
 	return cmd
+}
+
+// clusterView is a cluster as it is printed for programs.
+type clusterView struct {
+	Cluster    string       `json:"cluster"`
+	Controller *int32       `json:"controller"` // null when nobody is
+	Topics     int          `json:"topics"`
+	Partitions int          `json:"partitions"`
+	Brokers    []brokerView `json:"brokers"`
+	Moving     []movingView `json:"moving"`
+}
+
+type brokerView struct {
+	Broker   int32  `json:"broker"`
+	Address  string `json:"address"`
+	Rack     string `json:"rack,omitempty"`
+	Alive    bool   `json:"alive"`
+	Leads    int    `json:"leads"`
+	Prefers  int    `json:"prefers"`
+	Replicas int    `json:"replicas"`
+	Behind   int    `json:"behind"`
+}
+
+type movingView struct {
+	Partition string  `json:"partition"`
+	Adding    []int32 `json:"adding"`
+	Removing  []int32 `json:"removing"`
+}
+
+func viewCluster(s cluster.State) clusterView {
+	v := clusterView{Cluster: s.ID, Topics: len(s.Topics()), Partitions: len(s.Partitions), Brokers: []brokerView{}, Moving: []movingView{}}
+	if s.Controller >= 0 {
+		v.Controller = &s.Controller
+	}
+	for _, b := range s.Shares() {
+		v.Brokers = append(v.Brokers, brokerView{b.Broker.ID, b.Broker.Addr, b.Broker.Rack, b.Alive, b.Leads, b.Prefers, b.Replicas, b.Behind})
+	}
+	for _, m := range s.Moving {
+		v.Moving = append(v.Moving, movingView{m.Name(), m.Adding, m.Removing})
+	}
+	return v
 }
 
 func (a *app) describeCluster(s cluster.State) {

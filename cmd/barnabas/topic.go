@@ -2,21 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 func newTopic(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "topic", Short: "Create, list, describe, change and delete topics"}
-	cmd.AddCommand(newTopicCreate(a), newTopicList(a), newTopicDescribe(a), newTopicDelete(a),
+	cmd.AddCommand(newTopicCreate(a), newTopicList(a), newTopicDescribe(a), newTopicAlter(a), newTopicDelete(a),
 		newTopicAddPartitions(a), newTopicElectLeaders(a), newTopicReassign(a))
 	return cmd
 }
@@ -76,139 +72,6 @@ func detailed(err error, message string) error {
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, message)
-}
-
-func newTopicList(a *app) *cobra.Command {
-	var at remote
-	var internal bool
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List topics",
-		Example: "  barnabas topic list --internal",
-		Args:    exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return at.administer(cmd, func(ctx context.Context, admin *kadm.Client) error {
-				topics, err := listed(ctx, admin, internal)
-				if err != nil {
-					return err
-				}
-				t := newTable()
-				t.AppendHeader(table.Row{"topic", "partitions", "replicas"})
-				for _, topic := range topics.Sorted() {
-					replicas := 0
-					for _, p := range topic.Partitions {
-						replicas = max(replicas, len(p.Replicas))
-					}
-					t.AppendRow(table.Row{topic.Topic, len(topic.Partitions), replicas})
-				}
-				fmt.Fprintln(a.out, t.Render())
-				return nil
-			})
-		},
-	}
-	at.flags(cmd)
-	cmd.Flags().BoolVar(&internal, "internal", false, "the broker's own topics, too")
-	return cmd
-}
-
-func listed(ctx context.Context, admin *kadm.Client, internal bool) (kadm.TopicDetails, error) {
-	if internal {
-		return admin.ListTopicsWithInternal(ctx)
-	}
-	return admin.ListTopics(ctx)
-}
-
-func newTopicDescribe(a *app) *cobra.Command {
-	var at remote
-	var all bool
-	cmd := &cobra.Command{
-		Use:     "describe TOPIC",
-		Short:   "Show a topic's partitions, with their offsets, and its configuration",
-		Example: "  barnabas topic describe clicks --all-configs",
-		Args:    exactly("TOPIC"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return at.administer(cmd, func(ctx context.Context, admin *kadm.Client) error {
-				if err := a.describePartitions(ctx, admin, args[0]); err != nil {
-					return err
-				}
-				return a.describeConfigs(ctx, admin, args[0], all)
-			})
-		},
-	}
-	at.flags(cmd)
-	cmd.Flags().BoolVar(&all, "all-configs", false, "the whole configuration, not only what was set for this topic")
-	return cmd
-}
-
-func (a *app) describePartitions(ctx context.Context, admin *kadm.Client, name string) error {
-	topics, err := admin.ListTopicsWithInternal(ctx, name)
-	if err != nil {
-		return err
-	}
-	topic, ok := topics[name]
-	if !ok {
-		topic.Err = kerr.UnknownTopicOrPartition
-	}
-	if topic.Err != nil {
-		return fmt.Errorf("describe topic %s: %w", name, topic.Err)
-	}
-	starts, err := admin.ListStartOffsets(ctx, name)
-	if err != nil {
-		return err
-	}
-	ends, err := admin.ListEndOffsets(ctx, name)
-	if err != nil {
-		return err
-	}
-	offset := func(all kadm.ListedOffsets, partition int32) any {
-		if o, ok := all.Lookup(name, partition); ok && o.Err == nil {
-			return o.Offset
-		}
-		return "?"
-	}
-	fmt.Fprintf(a.out, "topic %s, id %s\n\n", name, base64.RawURLEncoding.EncodeToString(topic.ID[:])) // as Kafka's tools write it
-	t := newTable()
-	t.AppendHeader(table.Row{"partition", "leader", "epoch", "replicas", "in sync", "start", "end"})
-	for _, p := range topic.Partitions.Sorted() {
-		leader := any(p.Leader)
-		if p.Leader < 0 {
-			leader = "none"
-		}
-		t.AppendRow(table.Row{p.Partition, leader, p.LeaderEpoch, numbers(p.Replicas), numbers(p.ISR), offset(starts, p.Partition), offset(ends, p.Partition)})
-	}
-	fmt.Fprintln(a.out, t.Render())
-	return nil
-}
-
-func numbers(ids []int32) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]")
-}
-
-func (a *app) describeConfigs(ctx context.Context, admin *kadm.Client, name string, all bool) error {
-	resources, err := admin.DescribeTopicConfigs(ctx, name)
-	if err != nil {
-		return err
-	}
-	resource, err := resources.On(name, nil)
-	if err != nil {
-		return fmt.Errorf("describe the configuration of %s: %w", name, err)
-	}
-	t := newTable()
-	t.AppendHeader(table.Row{"configuration", "value", "from"})
-	slices.SortFunc(resource.Configs, func(x, y kadm.Config) int { return strings.Compare(x.Key, y.Key) })
-	for _, c := range resource.Configs {
-		source := c.Source.String()
-		own := source == "DYNAMIC_TOPIC_CONFIG"
-		if own || all {
-			t.AppendRow(table.Row{c.Key, c.MaybeValue(), strings.ToLower(strings.ReplaceAll(source, "_", " "))})
-		}
-	}
-	if t.Length() == 0 {
-		fmt.Fprintln(a.out, "\nno configuration of its own: --all-configs shows what is in force")
-		return nil
-	}
-	fmt.Fprintln(a.out, "\n"+t.Render())
-	return nil
 }
 
 func newTopicDelete(a *app) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -304,26 +305,20 @@ func (k *cluster) resourceConfigs(ctx context.Context, e entity, all bool) ([]km
 }
 
 func (c *call) alterResource(ctx context.Context, k *cluster, e entity, add map[string]string, remove []string) error {
-	before, err := k.resourceConfigs(ctx, e, false)
-	if err != nil {
-		return err
-	}
-	is := func(name string) bool {
-		return slices.ContainsFunc(before, func(c kmsg.DescribeConfigsResponseResourceConfig) bool { return c.Name == name })
-	}
-	unknown := slices.DeleteFunc(slices.Clone(remove), is)
 	if e.kind == loggerEntity {
-		for name := range add {
-			if !is(name) {
+		known, err := k.resourceConfigs(ctx, e, true)
+		if err != nil {
+			return err
+		}
+		var unknown []string
+		for _, name := range slices.Concat(remove, slices.Collect(maps.Keys(add))) {
+			if !slices.ContainsFunc(known, func(c kmsg.DescribeConfigsResponseResourceConfig) bool { return c.Name == name }) {
 				unknown = append(unknown, name)
 			}
 		}
 		if len(unknown) > 0 {
 			return fmt.Errorf("Invalid broker logger(s): %s", strings.Join(sorted(unknown), ",")) //nolint:staticcheck // Kafka's words
 		}
-	}
-	if len(unknown) > 0 {
-		return fmt.Errorf("Invalid config(s): %s", strings.Join(unknown, ",")) //nolint:staticcheck // Kafka's words
 	}
 	request := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
