@@ -51,6 +51,20 @@ type (
 	gatewayServer   = *gateway.Gateway
 )
 
+// Who votes in a cluster on memberlist is asked and ordered by its own protocol; the rest of the program knows it by these names.
+type (
+	voterAdmin   = gossip.Admin
+	voterOptions = gossip.Options
+	voterStatus  = gossip.Status
+	voterOrder   = gossip.Order
+)
+
+// votersPlugin is the coordination that has voters.
+const votersPlugin = "memberlist"
+
+func newVoterOptions() voterOptions                     { return gossip.DefaultOptions() }
+func newVoterAdmin(o voterOptions) (*voterAdmin, error) { return gossip.NewAdmin(o) }
+
 // newComponents fills the registries. The first of each role is the one that serves when a configuration names none;
 // of compression, all that run in this process do.
 func newComponents() (components, error) {
