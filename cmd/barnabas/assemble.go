@@ -29,6 +29,7 @@ func assemble(c *composition, log *slog.Logger) (server, error) {
 		Admin:        c.admin,
 		Metrics:      c.metrics,
 		Logger:       log,
+		LogLevels:    c.levels,
 	})
 	if err != nil || c.gateway == nil {
 		return b, err

@@ -14,6 +14,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/logging"
 	"github.com/barnabas-mq/barnabas/core/offsets"
 	"github.com/barnabas-mq/barnabas/core/plugin"
 	"github.com/barnabas-mq/barnabas/core/storage"
@@ -40,6 +41,9 @@ type composition struct {
 
 	admin   *adminhttp.Options // nil without an admin server
 	metrics broker.MetricsOptions
+
+	logging loggingOptions
+	levels  *logging.Levels // of the broker's loggers, made by whoever runs it; nil: they stay as the logger has them
 }
 
 // compose checks a configuration, from the root of its file on, and makes nothing yet. All faults come together.
@@ -51,7 +55,7 @@ func compose(root config.Section, parts components) (*composition, error) {
 			errs = append(errs, err)
 		}
 	}
-	collect(root.Only("broker", "storage", "election", "partitioner", "partitioners", "compression", "offsets", gatewayKey, adminKey, metricsKey))
+	collect(root.Only("broker", "storage", "election", "partitioner", "partitioners", "compression", "offsets", gatewayKey, adminKey, metricsKey, loggingKey))
 	var err error
 	c.storage, err = choose(root, parts.storage)
 	collect(err)
@@ -77,6 +81,8 @@ func compose(root config.Section, parts components) (*composition, error) {
 	collect(err)
 	var idle string
 	c.metrics, idle, err = chooseMetrics(root)
+	collect(err)
+	c.logging, err = chooseLogging(root)
 	collect(err)
 	broker, _ := root.Sub("broker")
 	if c.layers.Static, c.warnings, err = kafka.ReadStatic(broker); err == nil {

@@ -142,7 +142,8 @@ func reference(parts components) []key {
 	all = append(all, keysOf(parts.offsets, "Where consumer groups keep their offsets.")...)
 	all = append(all, keysOfOne(gatewayKey, parts.gateway)...)
 	all = append(all, keysOfSection(adminKey, adminSummary, config.Fields(adminhttp.DefaultOptions()))...)
-	return append(all, keysOfSection(metricsKey, metricsSummary, config.Fields(broker.MetricsOptions{}))...)
+	all = append(all, keysOfSection(metricsKey, metricsSummary, config.Fields(broker.MetricsOptions{}))...)
+	return append(all, keysOfSection(loggingKey, loggingSummary, config.Fields(defaultLogging()))...)
 }
 
 // keyOf tells what there is to know of a property of Kafka's.

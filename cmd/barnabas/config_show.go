@@ -136,6 +136,8 @@ func effective(root config.Section, c *composition) []setting {
 	}
 	metrics, _ := root.Sub(metricsKey)
 	l.options(metricsKey, metrics, config.Fields(c.metrics))
+	section, _ := root.Sub(loggingKey)
+	l.options(loggingKey, section, config.Fields(c.logging))
 	return l
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
+	"github.com/barnabas-mq/barnabas/core/logging"
 	"github.com/barnabas-mq/barnabas/core/plugin"
 )
 
@@ -51,14 +51,23 @@ BARNABAS_STORAGE_SENDFILE_CHUNK=1MiB, and over those --set. With --kafka-environ
 KAFKA_NUM_PARTITIONS=3, count too; they go below the others.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logs.logger(a.err)
-			if err != nil {
-				return wrong(err)
+			if _, err := logs.over(defaultLogging()); err != nil { // before a file is looked for
+				return err
 			}
 			c, err := a.load(from)
 			if err != nil {
 				return err
 			}
+			how, err := logs.over(c.logging)
+			if err != nil {
+				return err
+			}
+			log, levels, err := how.logger(a.err)
+			if err != nil {
+				return err
+			}
+			c.levels = levels
+			log = slog.New(levels.Handler(logging.Root, log.Handler()))
 			if pprofAt != "" {
 				stopProfiles, err := profile(cmd.Context(), pprofAt)
 				if err != nil {
@@ -171,31 +180,4 @@ func listening(broker server) string {
 		texts[i] = l.String()
 	}
 	return strings.Join(texts, ", ")
-}
-
-// logOptions choose how the broker logs.
-type logOptions struct {
-	format string
-	level  string
-}
-
-func (o *logOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.format, "log-format", "text", "how to log: text or json")
-	cmd.Flags().StringVar(&o.level, "log-level", "info", "what to log: debug, info, warn or error")
-}
-
-// logger makes the logger that everything in the process logs to.
-func (o *logOptions) logger(w io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.level)); err != nil {
-		return nil, fmt.Errorf("--log-level: want debug, info, warn or error, not %q", o.level)
-	}
-	options := &slog.HandlerOptions{Level: level}
-	switch o.format {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
-	}
-	return nil, fmt.Errorf("--log-format: want text or json, not %q", o.format)
 }

@@ -136,17 +136,3 @@ func TestServeFailures(t *testing.T) {
 	_, err = serving(t, done, &fakeBroker{stop: func(context.Context) error { return boom }}, make(chan os.Signal))
 	assert.ErrorIs(t, err, boom)
 }
-
-func TestLogOptions(t *testing.T) {
-	var out bytes.Buffer
-	log, err := (&logOptions{format: "json", level: "warn"}).logger(&out)
-	require.NoError(t, err)
-	log.Info("quiet")
-	log.Warn("loud", "k", 1)
-	assert.Contains(t, out.String(), `"msg":"loud","k":1`)
-	assert.NotContains(t, out.String(), "quiet")
-	_, err = (&logOptions{format: "xml", level: "info"}).logger(&out)
-	assert.ErrorContains(t, err, "--log-format")
-	_, err = (&logOptions{format: "text", level: "loud"}).logger(&out)
-	assert.ErrorContains(t, err, "--log-level")
-}

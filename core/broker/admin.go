@@ -25,7 +25,7 @@ func (b *Broker) startAdmin(ctx context.Context) error {
 
 // routes are all that the admin server answers. Nothing else adds to them.
 func (b *Broker) routes() []adminhttp.Route {
-	return slices.Concat(b.o.AdminRoutes, b.watchRoutes(), []adminhttp.Route{
+	return slices.Concat(b.o.AdminRoutes, b.watchRoutes(), b.logRoutes(), []adminhttp.Route{
 		{Method: http.MethodGet, Path: "/metrics", Summary: "metrics, as Prometheus reads them", Handler: b.metrics()},
 	})
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/log"
+	"github.com/barnabas-mq/barnabas/core/logging"
 	"github.com/barnabas-mq/barnabas/core/offsets"
 	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/core/plugin"
@@ -101,8 +102,10 @@ func New(o Options) (*Broker, error) {
 	b := &Broker{o: o, log: o.Logger, id: -1, requests: meter.NewRequests(), ready: make(chan struct{}), failed: make(chan struct{}),
 		journal: journal.New(journal.DefaultEvents, journal.DefaultPerSubject, time.Now)}
 	if b.log == nil {
-		b.log = slog.New(slog.DiscardHandler)
+		b.o.Logger = slog.New(slog.DiscardHandler)
 	}
+	b.log = b.o.Logger
+	b.log = b.logger(logging.Root)
 	b.epoch.Store(-1)
 	b.enter(notStarted)
 	return b, nil
@@ -202,5 +205,5 @@ func (b *Broker) run(ctx context.Context, what string, c plugin.Component) error
 
 // settings are what every plug-in gets: a logger that bears its role and name. What it complains of is remembered, too.
 func (b *Broker) settings(role, name string) plugin.Settings {
-	return plugin.Settings{Logger: slog.New(remembering{b.log.Handler(), b.journal, role, name}).With("plugin", role+"/"+name)}
+	return plugin.Settings{Logger: slog.New(remembering{b.logger(loggerPlugins).Handler(), b.journal, role, name}).With("plugin", role+"/"+name)}
 }

@@ -29,7 +29,7 @@ func (b *Broker) makeController(context.Context) error {
 			b.controller.Deliver(controller.Delivered{Broker: broker, Epoch: epoch, Request: req, Response: resp})
 		},
 		RequestTimeout: c.ControllerSocketTimeout,
-		Logger:         b.log,
+		Logger:         b.logger(loggerController),
 	})
 	b.onStop("stop telling the other brokers", func(context.Context) error {
 		pusher.Close()
@@ -43,7 +43,7 @@ func (b *Broker) makeController(context.Context) error {
 		Metadata:   b.coordination.Metadata(),
 		Requests:   b.coordination.Requests(),
 		Pusher:     pusher,
-		Logger:     b.log,
+		Logger:     b.logger(loggerController),
 		Journal:    b.journal,
 	})
 	b.creating = b.newChannel()

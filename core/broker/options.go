@@ -7,6 +7,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/logging"
 	"github.com/barnabas-mq/barnabas/core/offsets"
 	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/core/storage"
@@ -43,4 +44,7 @@ type Options struct {
 
 	// Logger gets what the broker has to say; nil discards it.
 	Logger *slog.Logger
+	// LogLevels are the levels of its loggers ([Loggers]), which may be changed while the broker runs: by the admin server, and by
+	// Kafka's tools (the resource BROKER_LOGGER, KIP-412). Logger's own level doesn't count then. Nil: the level is Logger's, and stays.
+	LogLevels *logging.Levels
 }

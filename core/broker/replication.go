@@ -30,7 +30,7 @@ func (b *Broker) startReplication(context.Context) error {
 		Timeout:           c.ReplicaSocketTimeout,
 		Quota:             b.fetched,
 		Now:               time.Now,
-		Logger:            b.log,
+		Logger:            b.logger(loggerReplication),
 		Journal:           b.journal,
 	})
 	b.onStop("stop fetching from leaders", b.followers.Stop)
@@ -43,7 +43,7 @@ func (b *Broker) startReplication(context.Context) error {
 		Partitions:  b.partitions,
 		Do:          channel.Do,
 		LagTimeMax:  c.ReplicaLagTimeMax,
-		Logger:      b.log,
+		Logger:      b.logger(loggerReplication),
 	})
 	b.onStop("close the channel for in-sync sets", func(context.Context) error { return channel.Close() })
 	b.onStop("stop keeping in-sync sets", b.isr.Stop)

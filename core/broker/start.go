@@ -127,7 +127,7 @@ func (b *Broker) makeRooms(context.Context) error {
 		OnFollower:        b.follows,
 		OnRemoved:         b.removed,
 		Now:               time.Now,
-		Logger:            b.log,
+		Logger:            b.logger(loggerPartitions),
 		Journal:           b.journal,
 	})
 	return nil
@@ -179,7 +179,7 @@ func (b *Broker) openLogs(ctx context.Context) error {
 	b.logs = log.NewManager(log.ManagerOptions{
 		Storage: b.storage,
 		Codecs:  b.codecs,
-		Logger:  b.log,
+		Logger:  b.logger(loggerLogs),
 		Config: func(topic string) log.Config { // fetched: the topic may be new, and its configuration not seen yet
 			return b.logConfig(topic, b.configs.FetchTopicConfig(context.Background(), topic))
 		},
@@ -241,7 +241,7 @@ func (b *Broker) startGroups(ctx context.Context) (err error) {
 			RetentionCheck: c.OffsetsRetentionCheckInterval,
 		},
 		Store:   b.offsets,
-		Logger:  b.log,
+		Logger:  b.logger(loggerGroups),
 		Journal: b.journal,
 	})
 	b.onStop("stop the group coordinator", b.groups.Stop)
@@ -275,7 +275,7 @@ func (b *Broker) startTransactions(context.Context) error {
 		Guards:        guards,
 
 		Now:    time.Now,
-		Logger: b.log,
+		Logger: b.logger(loggerTransactions),
 	})
 	b.onStop("stop the transaction coordinator", b.transactions.Stop)
 	b.transactions.Start()
@@ -344,11 +344,12 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 		listeners[i] = wire.Listener{Name: l.Name, Address: l.Address()}
 	}
 	b.server, err = wire.New(wire.Options{
-		Logger: b.log,
+		Logger: b.logger(loggerConnections),
 		Handler: api.Handlers(api.Deps{
-			Logger: b.log,
-			Now:    time.Now,
-			Meter:  b.requests,
+			Meter:     b.requests,
+			Logger:    b.logger(loggerRequests),
+			LogLevels: b.o.LogLevels,
+			Now:       time.Now,
 			Cluster: &api.Cluster{
 				BrokerID:     b.id,
 				ClusterID:    b.clusterID,

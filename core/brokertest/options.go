@@ -9,6 +9,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/config"
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/logging"
 	"github.com/barnabas-mq/barnabas/core/offsets"
 	"github.com/barnabas-mq/barnabas/core/partitioner"
 	"github.com/barnabas-mq/barnabas/core/plugin"
@@ -51,6 +52,9 @@ func Log() Option { return func(s *setup) { s.log = true } }
 
 // Logger gets what the broker logs; without it, and without Log, nobody does.
 func Logger(l *slog.Logger) Option { return func(s *setup) { s.options.Logger = l } }
+
+// LogLevels are the levels of the broker's loggers, which may be changed while it runs. The level of its Logger doesn't count then.
+func LogLevels(l *logging.Levels) Option { return func(s *setup) { s.options.LogLevels = l } }
 
 // Admin turns on the admin server, on any free port; see [Broker.Admin].
 func Admin() Option {

@@ -16,6 +16,7 @@ const (
 	FromDynamicDefault Source = 3 // changed for all brokers while they ran
 	FromStatic         Source = 4 // the file, the command line or the environment
 	FromDefault        Source = 5 // the table
+	FromLogger         Source = 6 // the level of a logger, which has no layers
 )
 
 // Layers are the places at which a broker's properties are set, above their defaults. Layers are values: whoever

@@ -19,7 +19,7 @@ import (
 //     that are named. Unknown names are left out.
 //   - Values say where they come from, with synonyms if asked: all places that have a say, the one that wins first. What is
 //     secret has no value.
-//   - Loggers of this broker: there are none to list.
+//   - Lists the levels of this broker's loggers (KIP-412), unless its level was fixed when it started: then there are none.
 //
 // Versions:
 //
@@ -72,7 +72,10 @@ func (h *handlers) describe(kind kmsg.ConfigResourceType, name string) ([]kafka.
 		if name == "" {
 			return nil, refuse(kerr.InvalidRequest, "Broker id must not be empty")
 		}
-		return nil, h.checkBrokerName(name)
+		if err := h.checkBrokerName(name); err != nil {
+			return nil, err
+		}
+		return h.describeLoggers(), nil
 	}
 	return nil, refuse(kerr.InvalidRequest, "Unsupported resource type: "+strconv.Itoa(int(kind)))
 }

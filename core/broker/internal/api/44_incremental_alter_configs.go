@@ -18,7 +18,8 @@ import (
 //   - Each resource succeeds or fails as a whole and by itself. One that is named twice fails both times, as does one with a
 //     setting that is named twice.
 //   - Of a topic: INVALID_CONFIG for an unknown setting or a bad value; of a broker INVALID_REQUEST.
-//   - There are no loggers to set: the broker has one log with one level, given when it starts.
+//   - Sets the levels of this broker's loggers, or lets them have root's again (KIP-412): at once, until the broker stops. INVALID_CONFIG
+//     for a logger or a level that isn't there.
 //
 // Versions:
 //
@@ -45,7 +46,7 @@ func (h *handlers) incrementalAlterConfigs(ctx context.Context, r *Request) Repl
 		case count[resource{in.ResourceType, in.ResourceName}] > 1:
 			err = refuse(kerr.InvalidRequest, "Each resource must appear at most once.")
 		case in.ResourceType == kmsg.ConfigResourceTypeBrokerLogger:
-			err = h.alterLoggers(in.ResourceName, changes)
+			err = h.alterLoggers(in.ResourceName, changes, req.ValidateOnly)
 		default:
 			err = h.alter(ctx, in.ResourceType, in.ResourceName, req.ValidateOnly, change{
 				topic: func(now kafka.Layers, set kafka.Values) (kafka.Values, error) {
@@ -62,23 +63,4 @@ func (h *handlers) incrementalAlterConfigs(ctx context.Context, r *Request) Repl
 		resp.Resources = append(resp.Resources, out)
 	}
 	return r.Answer(resp)
-}
-
-// alterLoggers says what is wrong with a change of loggers: at the latest that they don't exist.
-func (h *handlers) alterLoggers(broker string, changes []kafka.Change) error {
-	if err := h.checkBrokerName(broker); err != nil {
-		return err
-	}
-	for _, c := range changes {
-		switch {
-		case c.Op == kafka.Append || c.Op == kafka.Subtract:
-			return refuse(kerr.InvalidRequest, "APPEND and SUBTRACT are not allowed for loggers.")
-		case c.Op == kafka.Delete && c.Name == "root":
-			return refuse(kerr.InvalidRequest, "Removing the log level of the root logger is not allowed.")
-		}
-	}
-	if len(changes) > 0 {
-		return refuse(kerr.InvalidConfig, "Logger "+changes[0].Name+" does not exist.")
-	}
-	return nil
 }

@@ -16,13 +16,16 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/producerid"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/logging"
 	"github.com/barnabas-mq/barnabas/core/record"
 )
 
 // Deps is what the handlers work with. The composition fills it in; a room that is nil isn't served.
 type Deps struct {
 	Logger *slog.Logger
-	Now    func() time.Time
+	// LogLevels are the levels of the broker's loggers; nil: there are none to see or to change.
+	LogLevels *logging.Levels
+	Now       func() time.Time
 	// Meter counts what is answered; nil is for one of the handlers' own.
 	Meter *meter.Requests
 
