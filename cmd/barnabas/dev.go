@@ -36,14 +36,16 @@ func newDevCluster(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Run a whole cluster on this machine, until Ctrl-C",
-		Long: `Runs a ZooKeeper and several brokers on this machine, as processes of their own, and shows what becomes of them: kill one
-and see who takes over. Ctrl-C stops all of them in order; a second one ends this command at once and leaves them running.
+		Long: `Runs several brokers on this machine, as processes of their own, and shows what becomes of them: kill one and see who
+takes over. Ctrl-C stops all of them in order; a second one ends this command at once and leaves them running.
 
-ZooKeeper needs Java on the PATH. Its jars are those of ZOOKEEPER_HOME, or are fetched by Maven on first use.
+With --coordination zookeeper, a ZooKeeper runs, too. It needs Java on the PATH. Its jars are those of ZOOKEEPER_HOME, or are
+fetched by Maven on first use. With --coordination memberlist the brokers need nothing else.
 
 Data, logs and configurations are in --dir, and stay there; without it they are in a directory that is removed at the end,
 unless --keep is given.`,
-		Example: `  barnabas dev cluster --brokers 3 --coordination zookeeper
+		Example: `  barnabas dev cluster --brokers 3 --coordination memberlist
+  barnabas dev cluster --brokers 3 --coordination zookeeper
   barnabas dev cluster --port 0 --set storage=sendfile --set broker.num.partitions=6 --restart 5s`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,7 +63,7 @@ unless --keep is given.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&d.Brokers, "brokers", 3, "how many brokers")
-	f.StringVar(&d.coordination, "coordination", "zookeeper", "through what they agree: zookeeper")
+	f.StringVar(&d.coordination, "coordination", "zookeeper", "through what they agree: zookeeper or memberlist")
 	f.StringVar(&d.Dir, "dir", "", "where data, logs and configurations are, and stay (default: a directory that is removed at the end)")
 	f.BoolVar(&d.keep, "keep", false, "keep the directory without --dir, too")
 	f.IntVar(&d.Port, "port", 9092, "the port of broker 1; the others have the next ones. 0 takes any that are free")
@@ -74,8 +76,10 @@ unless --keep is given.`,
 
 func (d devCluster) check() error {
 	switch {
-	case d.coordination != "zookeeper":
-		return wrong(fmt.Errorf("--coordination: want zookeeper, not %q; `barnabas serve` runs a broker without any", d.coordination))
+	case d.coordination != "zookeeper" && d.coordination != "memberlist":
+		return wrong(fmt.Errorf("--coordination: want zookeeper or memberlist, not %q; `barnabas serve` runs a broker without any", d.coordination))
+	case d.coordination == "memberlist" && d.ZooKeeper != "":
+		return wrong(errors.New("--zookeeper: with --coordination memberlist there is none"))
 	case d.Brokers < 1 || d.Brokers > 100:
 		return wrong(fmt.Errorf("--brokers: want 1 to 100, not %d", d.Brokers))
 	case d.Port < 0 || d.Port+d.Brokers > 1<<16 || d.ZooKeeperPort < 0 || d.ZooKeeperPort >= 1<<16:
@@ -91,7 +95,7 @@ func (a *app) devCluster(ctx context.Context, d devCluster) error {
 	if err != nil {
 		return err
 	}
-	d.Program = program
+	d.Program, d.Memberlist = program, d.coordination == "memberlist"
 	kept := d.Dir != "" || d.keep
 	if d.Dir == "" {
 		if d.Dir, err = os.MkdirTemp("", "barnabas-cluster-"); err != nil {
@@ -123,11 +127,13 @@ func (a *app) devCluster(ctx context.Context, d devCluster) error {
 func (a *app) showCluster(c *local.Cluster, d devCluster) {
 	t := newTable()
 	t.AppendHeader(table.Row{"", "address", "process", "log"})
-	pids := "not started here"
-	if own := c.ZooKeeperPids(); len(own) > 0 {
-		pids = strings.Trim(fmt.Sprint(own), "[]")
+	if !d.Memberlist {
+		pids := "not started here"
+		if own := c.ZooKeeperPids(); len(own) > 0 {
+			pids = strings.Trim(fmt.Sprint(own), "[]")
+		}
+		t.AppendRow(table.Row{"zookeeper", c.ZooKeeper, pids, d.Dir + "/zookeeper"})
 	}
-	t.AppendRow(table.Row{"zookeeper", c.ZooKeeper, pids, d.Dir + "/zookeeper"})
 	for _, b := range c.Brokers {
 		t.AppendRow(table.Row{fmt.Sprintf("broker %d", b.ID), b.Addr, b.Pid(), b.Log})
 	}

@@ -21,11 +21,12 @@ import (
 
 func TestDevClusterWrongly(t *testing.T) {
 	for args, want := range map[string]string{
-		"--coordination raft": "want zookeeper",
+		"--coordination raft": "want zookeeper or memberlist",
 		"--brokers 0":         "want 1 to 100",
 		"--port 65534":        "want ports",
 		"--restart -1s":       "want a positive duration",
 		"more":                "wants 0 arguments",
+		"--coordination memberlist --zookeeper 127.0.0.1:2181/x": "there is none",
 	} {
 		got := barnabas(t, nil, append([]string{"dev", "cluster"}, strings.Fields(args)...)...)
 		assert.Equal(t, exitWrong, got.code, args)

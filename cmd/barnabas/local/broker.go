@@ -17,7 +17,9 @@ type Broker struct {
 	Config string // its configuration file
 	Log    string // the file with what it prints
 
-	command []string
+	command      []string
+	data         string // its log directory
+	coordination string // HOST:PORT of its own end of it; "" with ZooKeeper
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd     // nil before the first start

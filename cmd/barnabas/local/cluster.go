@@ -23,6 +23,7 @@ type Options struct {
 	Dir           string   // of everything, made when missing; a cluster that was there before goes on
 	Brokers       int      // their ids are 1 to Brokers, each in a rack of its own
 	Port          int      // of broker 1, the others have the next ones; 0 for any free ones
+	Memberlist    bool     // whether the brokers agree without a ZooKeeper; what is said of ZooKeeper holds when they don't
 	ZooKeeper     string   // HOST:PORT/CHROOT of one that runs already; "" starts one
 	ZooKeeperPort int      // of the one that is started; 0 for any free one
 	Sets          []string // for every broker's command line: KEY=VALUE
@@ -36,13 +37,13 @@ const (
 
 // Cluster is a cluster that was started. Its methods are called by one goroutine, but for those of its brokers.
 type Cluster struct {
-	ZooKeeper string // HOST:PORT/CHROOT
+	ZooKeeper string // HOST:PORT/CHROOT; "" for brokers that agree without it
 	Brokers   []*Broker
 
 	zookeeper *zktest.Ensemble // nil for one that ran already
 }
 
-// Start starts ZooKeeper and the brokers, and returns when all brokers know of one another. When that fails nothing is left
+// Start starts ZooKeeper, if there is to be one, and the brokers, and returns when all brokers know of one another. When that fails nothing is left
 // running. say tells what takes long.
 func Start(ctx context.Context, o Options, say func(string)) (*Cluster, error) {
 	c := &Cluster{ZooKeeper: o.ZooKeeper}
@@ -56,17 +57,22 @@ func (c *Cluster) start(ctx context.Context, o Options, say func(string)) error 
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return err
 	}
-	if c.ZooKeeper == "" {
+	if c.ZooKeeper == "" && !o.Memberlist {
 		if err := c.startZooKeeper(ctx, o, say); err != nil {
 			return err
 		}
 	}
 	for id := 1; id <= o.Brokers; id++ {
-		b, err := o.broker(id, c.ZooKeeper)
+		b, err := o.broker(id)
 		if err != nil {
 			return err
 		}
 		c.Brokers = append(c.Brokers, b)
+	}
+	for _, b := range c.Brokers {
+		if err := os.WriteFile(b.Config, []byte(o.yaml(b)+c.election(b)), 0o644); err != nil {
+			return err
+		}
 		if err := b.Start(); err != nil {
 			return err
 		}
@@ -119,39 +125,55 @@ func anyPort() (port int, err error) {
 	return 0, err
 }
 
-// broker makes a broker's files. Its port stays the same when it is started again.
-func (o Options) broker(id int, zookeeper string) (*Broker, error) {
-	var port int
-	if o.Port != 0 {
-		port = o.Port + id - 1
+// portOffset is between a broker's port and that of its coordination: the default of the plug-in memberlist.
+const portOffset = 10_000
+
+// broker gives a broker its places. Its ports stay the same when it is started again.
+func (o Options) broker(id int) (b *Broker, err error) {
+	port := o.Port + id - 1
+	coordination := port + portOffset
+	if coordination >= 1<<16 {
+		coordination = port - portOffset
+	}
+	if o.Port == 0 {
+		if port, err = anyPort(); err != nil {
+			return nil, err
+		}
+		if coordination, err = anyPort(); err != nil {
+			return nil, err
+		}
+	} else {
 		if err := free(port); err != nil {
 			return nil, fmt.Errorf("the port of broker %d: %w; --port takes others", id, err)
 		}
-	} else {
-		var err error
-		if port, err = anyPort(); err != nil {
-			return nil, err
+		if o.Memberlist && free(coordination) != nil {
+			return nil, fmt.Errorf("the port of the coordination of broker %d: %w; --port takes others", id, free(coordination))
 		}
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{
+	at := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+	b = &Broker{
 		ID:     id,
-		Addr:   net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		Addr:   at(port),
 		Config: filepath.Join(dir, fmt.Sprintf("broker-%d.yaml", id)),
 		Log:    filepath.Join(dir, fmt.Sprintf("broker-%d.log", id)),
+		data:   filepath.Join(dir, fmt.Sprintf("data-%d", id)),
+	}
+	if o.Memberlist {
+		b.coordination = at(coordination)
 	}
 	b.command = []string{o.Program, "serve", "-c", b.Config}
 	for _, s := range o.Sets {
 		b.command = append(b.command, "--set", s)
 	}
-	return b, os.WriteFile(b.Config, []byte(o.yaml(b, filepath.Join(dir, fmt.Sprintf("data-%d", id)), zookeeper)), 0o644)
+	return b, nil
 }
 
-// yaml is a broker's configuration.
-func (o Options) yaml(b *Broker, data, zookeeper string) string {
+// yaml is a broker's configuration, but for what it agrees with others through.
+func (o Options) yaml(b *Broker) string {
 	replicas := min(o.Brokers, 3)
 	return fmt.Sprintf(`broker:
   broker.id: %d
@@ -166,11 +188,19 @@ func (o Options) yaml(b *Broker, data, zookeeper string) string {
   group.initial.rebalance.delay.ms: 0
   # The last one to stop has nobody to hand over to, and needn't ask for long.
   controlled.shutdown.retry.backoff.ms: 500
-election:
-  zookeeper:
-    connect: %q
-    session_timeout: 6s
-`, b.ID, b.ID, b.Addr, data, replicas, max(replicas-1, 1), replicas, replicas, max(replicas-1, 1), zookeeper)
+`, b.ID, b.ID, b.Addr, b.data, replicas, max(replicas-1, 1), replicas, replicas, max(replicas-1, 1))
+}
+
+// election is that section of a broker's configuration.
+func (c *Cluster) election(b *Broker) string {
+	if b.coordination == "" {
+		return fmt.Sprintf("election:\n  zookeeper:\n    connect: %q\n    session_timeout: 6s\n", c.ZooKeeper)
+	}
+	var join []string
+	for _, other := range c.Brokers {
+		join = append(join, strconv.Quote(other.coordination))
+	}
+	return fmt.Sprintf("election:\n  memberlist:\n    bind: %q\n    join: [%s]\n    profile: local\n", b.coordination, strings.Join(join, ", "))
 }
 
 // ready waits until the first broker knows all of them, and a controller.
