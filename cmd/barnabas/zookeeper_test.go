@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,6 +35,35 @@ func port(t *testing.T) string {
 	return ""
 }
 
+// oneOfThree are the settings of a broker, counted from 0, that is started with the same file as two others.
+func oneOfThree(t *testing.T, i int) []string {
+	return []string{"broker.log.dirs=" + filepath.Join(t.TempDir(), "data"), fmt.Sprintf("broker.broker.id=%d", i+1), "broker.broker.rack=" + string(rune('a'+i)),
+		"broker.listeners=PLAINTEXT://127.0.0.1:" + port(t)}
+}
+
+// TestThreeBrokersWithoutZooKeeperServe starts configs/memberlist-3.yaml three times, side by side: none serves before all are
+// there.
+func TestThreeBrokersWithoutZooKeeperServe(t *testing.T) {
+	var ports [3]string
+	for i := range ports {
+		ports[i] = "127.0.0.1:" + port(t)
+	}
+	var serves [3]func() string
+	for i := range serves {
+		sets := append(oneOfThree(t, i), "election.memberlist.join=["+strings.Join(ports[:], ",")+"]", "election.memberlist.bind="+ports[i])
+		serves[i] = launch(t, source{file: "../../configs/memberlist-3.yaml", sets: sets})
+	}
+	var at [3]string
+	for i := range at {
+		at[i] = serves[i]()
+	}
+	got := barnabas(t, nil, "cluster", "health", "--brokers", "3", "--wait", "1m", "-b", at[0])
+	require.Equal(t, exitOK, got.code, got.err+got.out)
+	roundTrip(t, at[0], "t", "through three")
+	got = barnabas(t, nil, "topic", "describe", "t", "-b", at[2])
+	require.Regexp(t, `0 +\d +\d+ +\d,\d,\d `, got.out)
+}
+
 // TestZooKeeperConfigurationsServe starts the files in configs/ that need a ZooKeeper.
 func TestZooKeeperConfigurationsServe(t *testing.T) {
 	ensemble := zktest.New(t, 1)
@@ -43,8 +73,7 @@ func TestZooKeeperConfigurationsServe(t *testing.T) {
 	t.Run("zookeeper-3.yaml", func(t *testing.T) {
 		var at [3]string
 		for i := range at {
-			at[i] = start(t, source{file: "../../configs/zookeeper-3.yaml", sets: []string{election("/three"), "broker.log.dirs=" + t.TempDir(),
-				fmt.Sprintf("broker.broker.id=%d", i+1), "broker.broker.rack=" + string(rune('a'+i)), "broker.listeners=PLAINTEXT://127.0.0.1:" + port(t)}})
+			at[i] = start(t, source{file: "../../configs/zookeeper-3.yaml", sets: append(oneOfThree(t, i), election("/three"))})
 		}
 		got := barnabas(t, nil, "cluster", "health", "--brokers", "3", "--wait", "1m", "-b", at[0])
 		require.Equal(t, exitOK, got.code, got.err+got.out)

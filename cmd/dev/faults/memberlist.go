@@ -1,13 +1,13 @@
 package faults
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -125,54 +125,95 @@ func (m *memberlist) stall(f *Field) (resume func() error, err error) {
 
 func (m *memberlist) mend(context.Context) error { return nil }
 
-// leader is the broker that leads raft, as the brokers that run say.
-func (m *memberlist) leader(ctx context.Context) (*Broker, error) {
+// leads is what a broker says of itself when it has become the leader of raft.
+var leads = regexp.MustCompile(`this broker leads the coordination.*\bterm=(\d+)\b`)
+
+// leader is the broker that leads raft: the one that runs and was elected last.
+func (m *memberlist) leader(ctx context.Context) (leader *Broker, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
-		var last error
+		last := int64(-1)
 		for _, b := range m.brokers() {
-			if !b.Running() || b.paused {
-				continue
+			term, err := lastTerm(b.log())
+			if err != nil {
+				return nil, err
 			}
-			status, err := b.status(ctx)
-			if last = err; err != nil {
-				continue
+			if term > last {
+				leader, last = b, term
 			}
-			for _, leader := range m.brokers() {
-				if leader.ID == status.Leader && leader.Running() {
-					return leader, nil
-				}
-			}
-			last = fmt.Errorf("%s says that broker %d leads", b.name(), status.Leader)
 		}
-		if !pause(ctx, 200*time.Millisecond) {
-			return nil, fmt.Errorf("nobody leads raft: %w", errors.Join(ctx.Err(), last))
+		if leader != nil && last > 0 && leader.Running() && !leader.paused {
+			return leader, nil
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return nil, fmt.Errorf("nobody says that it leads raft: %w", ctx.Err())
 		}
 	}
 }
 
-// coordinationStatus is what `barnabas coordination status` says, as far as it matters here.
-type coordinationStatus struct {
-	Leader int `json:"leader"`
+// lastTerm is the last term of raft that a broker led, as it has printed; 0 for none.
+func lastTerm(log string) (term int64, err error) {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return 0, err
+	}
+	for _, found := range leads.FindAllSubmatch(text, -1) {
+		n, err := strconv.ParseInt(string(found[1]), 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		term = max(term, n)
+	}
+	return term, nil
 }
 
-// status asks a broker.
-func (b *Broker) status(ctx context.Context) (s coordinationStatus, err error) {
-	text, err := b.coordination(ctx, "status", "--output", "json")
-	if err == nil {
-		err = json.Unmarshal(text, &s)
+// raftOneWay lets nothing come from the leader of raft to one of its peers, or the other way round, and then the other one of both.
+func raftOneWay(ctx context.Context, f *Field) error {
+	m, err := f.voters()
+	if err != nil {
+		return err
 	}
-	return s, err
+	for _, fromLeader := range []bool{true, false} {
+		leader, err := m.leader(ctx)
+		if err != nil {
+			return err
+		}
+		from, to := leader, f.anyOf(f.others(leader))
+		if !fromLeader {
+			from, to = to, from
+		}
+		d := f.beyondSession()
+		f.Say("nothing of the coordination comes from %s to %s for %s; %s leads raft", from.name(), to.name(), d, leader.name())
+		m.silence(from, to)
+		if !pause(ctx, d) {
+			return ctx.Err()
+		}
+		if err := f.goesOn(ctx, patience); err != nil {
+			return err
+		}
+		f.Network.Heal()
+		if err := f.whole(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// coordination runs one of the commands that speak to a broker's coordination.
-func (b *Broker) coordination(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, b.bin, append(append([]string{"coordination"}, args...), "-c", b.conf())...)
-	var out, bad bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &bad
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("coordination %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(bad.String()))
+// raftLeader is the broker that leads raft.
+func (f *Field) raftLeader(ctx context.Context) (*Broker, error) {
+	m, err := f.voters()
+	if err != nil {
+		return nil, err
 	}
-	return out.Bytes(), nil
+	return m.leader(ctx)
+}
+
+// voters is the cluster's coordination, which must be that of its brokers.
+func (f *Field) voters() (*memberlist, error) {
+	m, ok := f.coordination.(*memberlist)
+	if !ok {
+		return nil, errors.New("this is about brokers that vote")
+	}
+	return m, nil
 }

@@ -89,6 +89,12 @@ func Scenarios() []Scenario {
 		{Name: "alone", About: "a leader is cut from the coordination and all brokers, and clients still reach it", Short: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 3), func() error { return cutFromCoordination(ctx, f, f.leader, true) })
 		}},
+		{Name: "raft-alone", About: "the leader of raft is cut from the coordination and all brokers, and clients still reach it", Voters: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 4), func() error { return cutFromCoordination(ctx, f, f.raftLeader, true) })
+		}},
+		{Name: "raft-one-way", About: "nothing comes from the leader of raft to one of its peers, then nothing from a peer to it", Voters: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+			return again(ctx, f, f.times(1, 3), func() error { return raftOneWay(ctx, f) })
+		}},
 		{Name: "slow", About: "everything between the brokers takes its time", Break: slow},
 		{Name: "coordination-leader", About: "the leader of the coordination is killed: ZooKeeper's, or raft's", Break: coordinationLeader},
 		{Name: "coordination-down", About: "nothing is decided any more, and records flow on", Short: true, Lean: true, Break: coordinationDown},
