@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -70,60 +71,102 @@ func (l *lines) until(pattern string) []string {
 	}
 }
 
-// TestDevCluster runs a cluster as people do, loses a broker that it starts again, and finds that nothing is left of it but
-// what was asked for.
-func TestDevCluster(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "barnabas")
-	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
+// devRun is `barnabas dev cluster` as a process.
+type devRun struct {
+	*lines
+	cmd     *exec.Cmd
+	program string
+	dir     string
+	pids    []int // ZooKeeper's, if there is one, and those of the brokers
+	addrs   []string
+}
+
+// runDev starts a cluster whose processes have these names.
+func runDev(t *testing.T, names []string, args ...string) *devRun {
+	r := &devRun{program: filepath.Join(t.TempDir(), "barnabas"), dir: filepath.Join(t.TempDir(), "cluster")}
+	out, err := exec.Command("go", "build", "-o", r.program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	dir := filepath.Join(t.TempDir(), "cluster")
-	cmd := exec.Command(program, "dev", "cluster", "--port", "0", "--zookeeper-port", "0", "--dir", dir, "--restart", "10s", "--set", "election.zookeeper.session_timeout=3s", "--set", "broker.num.partitions=3")
-	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
+	r.cmd = exec.Command(r.program, append([]string{"dev", "cluster", "--port", "0", "--dir", r.dir, "--restart", "10s", "--set", "broker.num.partitions=3"}, args...)...)
+	r.cmd.Stderr = os.Stderr
+	stdout, err := r.cmd.StdoutPipe()
 	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	var pids []int
+	require.NoError(t, r.cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		for _, pid := range pids {
+		_ = r.cmd.Process.Kill()
+		for _, pid := range r.pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	})
-	l := readLines(t, stdout)
-	row := func(name string) string {
-		got := l.until(name + ` +(\S+) +(\d+) +` + regexp.QuoteMeta(dir))
+	r.lines = readLines(t, stdout)
+	for _, name := range names {
+		got := r.until(name + ` +(\S+) +(\d+) +` + regexp.QuoteMeta(r.dir))
 		pid, err := strconv.Atoi(got[1])
 		require.NoError(t, err)
-		pids = append(pids, pid)
-		return got[0]
+		r.pids = append(r.pids, pid)
+		if strings.HasPrefix(name, "broker") {
+			r.addrs = append(r.addrs, got[0])
+		}
 	}
-	row("zookeeper")
-	var addrs []string
-	for _, name := range []string{"broker 1", "broker 2", "broker 3"} {
-		addrs = append(addrs, row(name))
-	}
-	l.until(`alive: 1,2,3; controller: \d; 0 partitions`)
+	r.until(`alive: 1,2,3; controller: \d; 0 partitions`)
+	return r
+}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(addrs...), kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic("t"), kgo.MetadataMinAge(100*time.Millisecond))
+// interrupt ends the cluster as Ctrl-C does, and sees that nothing is left of it.
+func (r *devRun) interrupt() {
+	require.NoError(r.t, r.cmd.Process.Signal(syscall.SIGINT))
+	r.until("everything is kept in " + regexp.QuoteMeta(r.dir))
+	require.NoError(r.t, r.cmd.Wait())
+	for _, pid := range r.pids {
+		require.ErrorIs(r.t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d is left", pid)
+	}
+	require.FileExists(r.t, filepath.Join(r.dir, "broker-2.log"))
+	require.FileExists(r.t, filepath.Join(r.dir, "data-3", ".kafka_cleanshutdown"), "broker 3 was not stopped cleanly")
+}
+
+// loseSecond kills broker 2, whose process is pids[i], writes without it, and waits until it is back.
+func (r *devRun) loseSecond(ctx context.Context, i int) {
+	t := r.t
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.addrs...), kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic("t"), kgo.MetadataMinAge(100*time.Millisecond))
 	require.NoError(t, err)
 	defer client.Close()
 	require.NoError(t, client.ProduceSync(ctx, kgo.StringRecord("before")).FirstErr())
-	l.until(`3 partitions, 3 with all replicas in sync`)
-	require.NoError(t, syscall.Kill(pids[2], syscall.SIGKILL))
-	l.until(`broker 2 \(process \d+\) has ended: signal: killed`)
-	l.until(`alive: 1,3; controller: [13]; 3 partitions`)
+	r.until(`3 partitions, 3 with all replicas in sync`)
+	require.NoError(t, syscall.Kill(r.pids[i], syscall.SIGKILL))
+	r.until(`broker 2 \(process \d+\) has ended: signal: killed`)
+	r.until(`alive: 1,3; controller: [13]; 3 partitions`)
 	for range 20 {
 		require.NoError(t, client.ProduceSync(ctx, kgo.StringRecord("without it")).FirstErr())
 	}
-	again, err := strconv.Atoi(l.until(`broker 2 is started again: process (\d+)`)[0])
-	require.NoError(t, err)
-	pids[2] = again
-	l.until(`alive: 1,2,3; controller: \d; 3 partitions, 3 with all replicas in sync`)
+	r.started(2, i)
+	r.until(`alive: 1,2,3; controller: \d; 3 partitions, 3 with all replicas in sync`)
+}
+
+// started waits until a broker, whose process was pids[i], is started again.
+func (r *devRun) started(broker, i int) {
+	again, err := strconv.Atoi(r.until(fmt.Sprintf(`broker %d is started again: process (\d+)`, broker))[0])
+	require.NoError(r.t, err)
+	r.pids[i] = again
+}
+
+// TestDevClusterWithoutZooKeeper runs a cluster whose brokers agree by themselves, and loses one that is started again.
+func TestDevClusterWithoutZooKeeper(t *testing.T) {
+	r := runDev(t, []string{"broker 1", "broker 2", "broker 3"}, "--coordination", "memberlist")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	r.loseSecond(ctx, 1)
+	r.interrupt()
+}
+
+// TestDevCluster runs a cluster as people do, loses a broker that it starts again, and finds that nothing is left of it but
+// what was asked for.
+func TestDevCluster(t *testing.T) {
+	r := runDev(t, []string{"zookeeper", "broker 1", "broker 2", "broker 3"}, "--zookeeper-port", "0", "--set", "election.zookeeper.session_timeout=3s")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	r.loseSecond(ctx, 2)
 
 	on := func(args ...string) string {
-		out, err := exec.Command(program, append(args, "--timeout", "30s", "-b", strings.Join(addrs, ","))...).CombinedOutput()
+		out, err := exec.Command(r.program, append(args, "--timeout", "30s", "-b", strings.Join(r.addrs, ","))...).CombinedOutput()
 		require.NoError(t, err, "%s: %s", strings.Join(args, " "), out)
 		return string(out)
 	}
@@ -137,29 +180,20 @@ func TestDevCluster(t *testing.T) {
 		require.Eventually(t, func() bool { return regexp.MustCompile(pattern).MatchString(on(args...)) }, time.Minute, 100*time.Millisecond)
 	}
 	soon(`0 +[13] +\d+ +3,1 +`, "topic", "describe", "moving")
-	require.NotContains(t, on("topic", "describe", "moving"), "throttled", "the throttle is left")
+	require.Eventually(t, func() bool { return !strings.Contains(on("topic", "describe", "moving"), "throttled") }, time.Minute, 100*time.Millisecond, "the throttle is left")
 	require.Contains(t, on("topic", "reassign", "moving", "--brokers", "1,2", "-r", "1"), "done")
 	require.Contains(t, on("topic", "reassign", "moving", "-r", "3", "--no-wait"), "begun")
 	require.Contains(t, on("topic", "reassign", "--watch"), "done")
 	on("topic", "elect-leaders")
 	on("cluster", "health", "--wait", "1m")
-	drained := on("broker", "drain", "3", "--pid", strconv.Itoa(pids[3]))
+	drained := on("broker", "drain", "3", "--pid", strconv.Itoa(r.pids[3]))
 	require.Contains(t, drained, "broker 3 leads nothing any more")
 	require.Contains(t, drained, "broker 3 is down")
-	l.until(`broker 3 \(process \d+\) has ended: exit status 0`)
-	again, err = strconv.Atoi(l.until(`broker 3 is started again: process (\d+)`)[0])
-	require.NoError(t, err)
-	pids[3] = again
+	r.until(`broker 3 \(process \d+\) has ended: exit status 0`)
+	r.started(3, 3)
 	on("cluster", "health", "--brokers", "3", "--wait", "1m")
 	on("topic", "elect-leaders")
 	soon(`^healthy: 3 brokers`, "cluster", "health") // and nothing to tell besides
 
-	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	l.until("everything is kept in " + regexp.QuoteMeta(dir))
-	require.NoError(t, cmd.Wait())
-	for _, pid := range pids {
-		require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d is left", pid)
-	}
-	require.FileExists(t, filepath.Join(dir, "broker-2.log"))
-	require.FileExists(t, filepath.Join(dir, "data-3", ".kafka_cleanshutdown"), "broker 3 was not stopped cleanly")
+	r.interrupt()
 }

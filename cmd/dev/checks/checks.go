@@ -90,7 +90,7 @@ func (c Checks) Test(ctx context.Context) error {
 // ofProcesses are tests of cmd/barnabas that watch the program from outside, built as it is built for others: the race detector
 // would see the tests alone.
 func ofProcesses() []string {
-	return []string{"TestCommitsOutliveTheProcess", "TestDevCluster", "TestExactlyOnce", "TestProcess", "TestTopicsOutliveTheProcess"}
+	return []string{"TestCommitsOutliveTheProcess", "TestDevCluster", "TestDevClusterWithoutZooKeeper", "TestExactlyOnce", "TestProcess", "TestTopicsOutliveTheProcess"}
 }
 
 // Race runs the tests of the packages where goroutines meet, under the race detector. Those that only compute are left to
