@@ -19,38 +19,45 @@ import (
 	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
 )
 
-// port is one that nobody listens on, below those that systems give to outgoing connections, of which there may be many before
-// it is used.
+// port is one that nobody listens on.
 func port(t *testing.T) string {
 	t.Helper()
-	const lowest, beyond, tries = 10_000, 32_768, 100
-	for range tries {
+	return freePorts(t, 1)[0]
+}
+
+// freePorts are different ones, below those that systems give to outgoing connections, of which there may be many before they are
+// used.
+func freePorts(t *testing.T, n int) (ports []string) {
+	t.Helper()
+	const lowest, beyond = 10_000, 32_768
+	for tries := 0; len(ports) < n; tries++ {
+		require.Less(t, tries, 100*n, "no port is free")
 		port := strconv.Itoa(lowest + rand.IntN(beyond-lowest))
 		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			require.NoError(t, l.Close())
-			return port
+			defer l.Close() // all are held until there are enough
+			ports = append(ports, port)
 		}
 	}
-	require.FailNow(t, "no port is free")
-	return ""
+	return ports
 }
 
 // oneOfThree are the settings of a broker, counted from 0, that is started with the same file as two others.
-func oneOfThree(t *testing.T, i int) []string {
+func oneOfThree(t *testing.T, i int, port string) []string {
 	return []string{"broker.log.dirs=" + filepath.Join(t.TempDir(), "data"), fmt.Sprintf("broker.broker.id=%d", i+1), "broker.broker.rack=" + string(rune('a'+i)),
-		"broker.listeners=PLAINTEXT://127.0.0.1:" + port(t)}
+		"broker.listeners=PLAINTEXT://127.0.0.1:" + port}
 }
 
 // TestThreeBrokersWithoutZooKeeperServe starts configs/memberlist-3.yaml three times, side by side: none serves before all are
 // there.
 func TestThreeBrokersWithoutZooKeeperServe(t *testing.T) {
-	var ports [3]string
-	for i := range ports {
-		ports[i] = "127.0.0.1:" + port(t)
+	ports := freePorts(t, 6)
+	var join []string
+	for _, port := range ports[:3] {
+		join = append(join, "127.0.0.1:"+port)
 	}
 	var serves [3]func() string
 	for i := range serves {
-		sets := append(oneOfThree(t, i), "election.memberlist.join=["+strings.Join(ports[:], ",")+"]", "election.memberlist.bind="+ports[i])
+		sets := append(oneOfThree(t, i, ports[3+i]), "election.memberlist.join=["+strings.Join(join, ",")+"]", "election.memberlist.bind="+join[i])
 		serves[i] = launch(t, source{file: "../../configs/memberlist-3.yaml", sets: sets})
 	}
 	var at [3]string
@@ -73,7 +80,7 @@ func TestZooKeeperConfigurationsServe(t *testing.T) {
 	t.Run("zookeeper-3.yaml", func(t *testing.T) {
 		var at [3]string
 		for i := range at {
-			at[i] = start(t, source{file: "../../configs/zookeeper-3.yaml", sets: append(oneOfThree(t, i), election("/three"))})
+			at[i] = start(t, source{file: "../../configs/zookeeper-3.yaml", sets: append(oneOfThree(t, i, port(t)), election("/three"))})
 		}
 		got := barnabas(t, nil, "cluster", "health", "--brokers", "3", "--wait", "1m", "-b", at[0])
 		require.Equal(t, exitOK, got.code, got.err+got.out)
@@ -82,7 +89,8 @@ func TestZooKeeperConfigurationsServe(t *testing.T) {
 		require.Regexp(t, `0 +\d +\d+ +\d,\d,\d `, got.out)
 	})
 	t.Run("zookeeper-listeners.yaml", func(t *testing.T) {
-		clients, brokers := port(t), port(t)
+		free := freePorts(t, 2)
+		clients, brokers := free[0], free[1]
 		at := start(t, source{file: "../../configs/zookeeper-listeners.yaml", sets: []string{election("/listeners"), data(),
 			"broker.listeners=CLIENTS://127.0.0.1:" + clients + ",BROKERS://127.0.0.1:" + brokers,
 			"broker.advertised.listeners=CLIENTS://localhost:" + clients + ",BROKERS://127.0.0.1:" + brokers}})

@@ -62,8 +62,12 @@ func (c *Cluster) start(ctx context.Context, o Options, say func(string)) error 
 			return err
 		}
 	}
-	for id := 1; id <= o.Brokers; id++ {
-		b, err := o.broker(id)
+	ports, coordination, err := o.ports()
+	if err != nil {
+		return err
+	}
+	for i := range ports {
+		b, err := o.broker(i+1, ports[i], coordination[i])
 		if err != nil {
 			return err
 		}
@@ -112,44 +116,65 @@ func free(port int) error {
 	return l.Close()
 }
 
-// anyPort is one that nobody listens on, below those that systems give to outgoing connections, so that a broker that is started
-// again finds it free.
-func anyPort() (port int, err error) {
+// anyPorts are n different ones that nobody listens on, below those that systems give to outgoing connections, so that a broker
+// that is started again finds them free.
+func anyPorts(n int) (ports []int, err error) {
 	const lowest, beyond, tries = 10_000, 32_768, 100
-	for range tries {
-		port = lowest + rand.IntN(beyond-lowest)
-		if err = free(port); err == nil {
-			return port, nil
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			_ = l.Close() // nothing was done with it
 		}
+	}()
+	var last error
+	for range tries * n {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := lowest + rand.IntN(beyond-lowest)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			last = err
+			continue
+		}
+		held, ports = append(held, l), append(ports, port)
 	}
-	return 0, err
+	return nil, fmt.Errorf("no free port: %w", last)
 }
 
 // portOffset is between a broker's port and that of its coordination: the default of the plug-in memberlist.
 const portOffset = 10_000
 
-// broker gives a broker its places. Its ports stay the same when it is started again.
-func (o Options) broker(id int) (b *Broker, err error) {
-	port := o.Port + id - 1
-	coordination := port + portOffset
-	if coordination >= 1<<16 {
-		coordination = port - portOffset
-	}
+// ports are those of the brokers, and those of their coordination.
+func (o Options) ports() (brokers, coordination []int, err error) {
 	if o.Port == 0 {
-		if port, err = anyPort(); err != nil {
-			return nil, err
+		ports, err := anyPorts(2 * o.Brokers)
+		if err != nil {
+			return nil, nil, err
 		}
-		if coordination, err = anyPort(); err != nil {
-			return nil, err
-		}
-	} else {
-		if err := free(port); err != nil {
-			return nil, fmt.Errorf("the port of broker %d: %w; --port takes others", id, err)
-		}
-		if o.Memberlist && free(coordination) != nil {
-			return nil, fmt.Errorf("the port of the coordination of broker %d: %w; --port takes others", id, free(coordination))
-		}
+		return ports[:o.Brokers], ports[o.Brokers:], nil
 	}
+	for id := 1; id <= o.Brokers; id++ {
+		port := o.Port + id - 1
+		if err := free(port); err != nil {
+			return nil, nil, fmt.Errorf("the port of broker %d: %w; --port takes others", id, err)
+		}
+		own := port + portOffset
+		if own >= 1<<16 {
+			own = port - portOffset
+		}
+		if o.Memberlist {
+			if err := free(own); err != nil {
+				return nil, nil, fmt.Errorf("the port of broker %d's coordination: %w; --port takes others", id, err)
+			}
+		}
+		brokers, coordination = append(brokers, port), append(coordination, own)
+	}
+	return brokers, coordination, nil
+}
+
+// broker gives a broker its places. Its ports stay the same when it is started again.
+func (o Options) broker(id, port, coordination int) (b *Broker, err error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err

@@ -209,9 +209,3 @@ func (b *Broker) Resume() error {
 	b.paused = false
 	return syscall.Kill(b.peer.Pid(), syscall.SIGCONT)
 }
-
-// freeAddr is an address of 127.0.0.1 that is free now.
-func freeAddr() (string, error) {
-	port, err := peers.FreePort()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
-}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +27,7 @@ type Cluster struct {
 
 	coordination coordination
 	options      Options
+	ports        []int // free ones, all different
 	client       *kgo.Client
 	admin        *kadm.Client
 
@@ -49,7 +52,12 @@ func NewCluster(o Options) (*Cluster, error) {
 	if o.Brokers == 0 {
 		o.Brokers = 3
 	}
-	c := &Cluster{options: o}
+	const spare = 2 // brokers that a scenario may add
+	ports, err := peers.FreePorts(portsOfBroker * (o.Brokers + spare))
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{options: o, ports: ports}
 	c.Network = network.New(network.Processes(c.processes))
 	if o.ZooKeeper != nil {
 		c.coordination = &zookeeper{network: c.Network, servers: o.ZooKeeper, root: o.Root}
@@ -84,13 +92,25 @@ func (c *Cluster) brokers() []*Broker {
 	return slices.Clone(c.Brokers)
 }
 
+// portsOfBroker is how many a broker listens on: for clients, for brokers, and for coordination.
+const portsOfBroker = 3
+
+// freeAddr takes an address of 127.0.0.1 that nobody has.
+func (c *Cluster) freeAddr() (string, error) {
+	if len(c.ports) == 0 {
+		return "", errors.New("more brokers than there are ports for")
+	}
+	port := c.ports[0]
+	c.ports = c.ports[1:]
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), nil
+}
+
 // wire gives a broker its addresses and gates.
 func (c *Cluster) wire(b *Broker) (err error) {
-	if b.clients, err = freeAddr(); err != nil {
-		return err
-	}
-	if b.internal, err = freeAddr(); err != nil {
-		return err
+	for _, addr := range []*string{&b.clients, &b.internal, &b.ends.bind} {
+		if *addr, err = c.freeAddr(); err != nil {
+			return err
+		}
 	}
 	if b.gates.clients, err = c.Network.Gate("", b.name(), b.clients); err != nil {
 		return err

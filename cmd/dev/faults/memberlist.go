@@ -42,9 +42,6 @@ type ends struct {
 func coordinationName(b *Broker) string { return fmt.Sprintf("coordination of broker %d", b.ID) }
 
 func (m *memberlist) wire(b *Broker) (err error) {
-	if b.ends.bind, err = freeAddr(); err != nil {
-		return err
-	}
 	own, err := netip.ParseAddrPort(b.ends.bind)
 	if err != nil {
 		return err

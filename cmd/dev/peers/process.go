@@ -134,15 +134,34 @@ func (p *Peer) Kill() {
 // FreePort is a TCP port of 127.0.0.1 that nobody listens on at the moment. It lies below the ports that systems give to
 // outgoing connections, so that a broker that is started again finds it free again.
 func FreePort() (int, error) {
+	ports, err := FreePorts(1)
+	if err != nil {
+		return 0, err
+	}
+	return ports[0], nil
+}
+
+// FreePorts are n different ones.
+func FreePorts(n int) (ports []int, err error) {
 	const lowest, beyond, tries = 10_000, 32_768, 100
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			_ = l.Close() // nothing was done with it
+		}
+	}()
 	var last error
-	for range tries {
+	for range tries * n {
+		if len(ports) == n {
+			return ports, nil
+		}
 		port := lowest + rand.IntN(beyond-lowest)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			return port, l.Close()
+		if err != nil {
+			last = err
+			continue
 		}
-		last = err
+		held, ports = append(held, l), append(ports, port)
 	}
-	return 0, fmt.Errorf("no free port: %w", last)
+	return nil, fmt.Errorf("no free port: %w", last)
 }

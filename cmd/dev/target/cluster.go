@@ -99,16 +99,14 @@ func (o Opener) OpenCluster(ctx context.Context, opts ClusterOptions) (*Cluster,
 		c.Close()
 		return nil, err
 	}
+	ports, err := peers.FreePorts(2 * opts.Brokers)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	at := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
 	for id := 1; id <= opts.Brokers; id++ {
-		m := &Member{ID: id}
-		for _, addr := range []*string{&m.Addr, &m.gossip} {
-			port, err := peers.FreePort()
-			if err != nil {
-				c.Close()
-				return nil, err
-			}
-			*addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		}
+		m := &Member{ID: id, Addr: at(2*id - 2), gossip: at(2*id - 1)}
 		m.start = func(ctx context.Context) (*peers.Peer, error) { return starter(ctx, m) }
 		c.Members = append(c.Members, m)
 		if err := m.Start(ctx); err != nil {
