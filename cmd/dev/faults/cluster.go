@@ -22,7 +22,7 @@ import (
 
 // Cluster is brokers and what they agree through, with wires between all of them.
 type Cluster struct {
-	Brokers []*Broker // their ids are 1, 2, …
+	Brokers []*Broker // their ids are 1, 2, …, but for those that a scenario took out
 	Network *network.Network
 
 	coordination coordination
@@ -164,8 +164,23 @@ func (c *Cluster) Bootstrap() []string {
 	return addrs
 }
 
-// Broker is the broker with an id.
-func (c *Cluster) Broker(id int32) *Broker { return c.Brokers[id-1] }
+// Broker is the broker with an id, nil when there is none.
+func (c *Cluster) Broker(id int32) *Broker {
+	for _, b := range c.Brokers {
+		if b.ID == int(id) {
+			return b
+		}
+	}
+	return nil
+}
+
+// remove takes a broker out of the cluster for good: it isn't mended any more.
+func (c *Cluster) remove(b *Broker) {
+	b.Kill()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Brokers = slices.DeleteFunc(slices.Clone(c.Brokers), func(other *Broker) bool { return other == b })
+}
 
 // Mend undoes everything: wires, pauses, the coordination's servers, brokers that don't run.
 func (c *Cluster) Mend(ctx context.Context) error {
@@ -202,7 +217,7 @@ func (c *Cluster) Controller(ctx context.Context) (*Broker, error) {
 	var id int32
 	err := c.await(ctx, time.Minute, "there is a controller", func(m kadm.Metadata) bool {
 		id = m.Controller
-		return id > 0 && int(id) <= len(c.Brokers)
+		return c.Broker(id) != nil
 	})
 	if err != nil {
 		return nil, err
@@ -216,7 +231,7 @@ func (c *Cluster) Leader(ctx context.Context, topic string, partition int32) (*B
 	err := c.await(ctx, time.Minute, fmt.Sprintf("%s-%d has a leader", topic, partition), func(m kadm.Metadata) bool {
 		p, ok := m.Topics[topic].Partitions[partition]
 		id = p.Leader
-		return ok && id > 0 && int(id) <= len(c.Brokers)
+		return ok && c.Broker(id) != nil
 	}, topic)
 	if err != nil {
 		return nil, err

@@ -95,6 +95,7 @@ func Scenarios() []Scenario {
 		{Name: "raft-one-way", About: "nothing comes from the leader of raft to one of its peers, then nothing from a peer to it", Voters: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 3), func() error { return raftOneWay(ctx, f) })
 		}},
+		{Name: "replaced", About: "a voter dies for good, and a new broker takes its vote and its replicas", Voters: true, Lean: true, Break: replaced},
 		{Name: "slow", About: "everything between the brokers takes its time", Break: slow},
 		{Name: "coordination-leader", About: "the leader of the coordination is killed: ZooKeeper's, or raft's", Break: coordinationLeader},
 		{Name: "coordination-down", About: "nothing is decided any more, and records flow on", Short: true, Lean: true, Break: coordinationDown},

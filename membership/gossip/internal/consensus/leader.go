@@ -80,7 +80,7 @@ func (n *Node) lead(ctx context.Context) {
 	n.mu.Lock()
 	n.leading = l
 	n.mu.Unlock()
-	n.c.Logger.Debug("this broker leads the coordination", "server", n.c.ID, "term", term)
+	n.c.Logger.Info("this broker leads the coordination", "server", n.c.ID, "term", term)
 	defer func() {
 		n.mu.Lock()
 		n.leading = nil
