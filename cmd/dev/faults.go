@@ -72,7 +72,7 @@ func (f faultFlags) pick(names []string) (picked []faults.Scenario, err error) {
 		case !ok:
 			return nil, fmt.Errorf("no scenario %q: faults --help lists them", name)
 		case !s.Runs(f.coordination == target.Memberlist, true):
-			return nil, fmt.Errorf("scenario %s needs --coordination memberlist", name)
+			return nil, fmt.Errorf("scenario %s is not for --coordination %s", name, f.coordination)
 		}
 		picked = append(picked, s)
 	}

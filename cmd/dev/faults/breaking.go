@@ -318,29 +318,25 @@ func anything(ctx context.Context, f *Field) error {
 	return choices[f.Random.IntN(len(choices))]()
 }
 
-// unsafe lets a leader go on alone and then lets others lead who haven't got what it wrote, which the topic allows. It is the
-// controller, which can agree to that: the others run, and only hear nothing of what it writes.
+// unsafe lets a leader go on alone and then lets others lead who haven't got what it wrote, which the topic allows.
 func unsafe(ctx context.Context, f *Field) error {
-	b, err := f.Controller(ctx)
+	b, err := f.leader(ctx)
 	if err != nil {
 		return err
 	}
 	f.Say("%s is left alone, and then killed", b.name())
-	f.cutFromBrokers(b)
-	err = f.await(ctx, patience, "it is the only replica in sync of what it leads", func(m kadm.Metadata) bool {
-		led := 0
-		for _, p := range m.Topics[f.topic()].Partitions {
-			if p.Leader == int32(b.ID) && len(p.ISR) == 1 {
-				led++
-			}
-		}
-		return led > 0
-	}, f.topic())
-	if err = errors.Join(err, f.goesOn(ctx, patience)); err != nil {
+	for _, other := range f.others(b) {
+		other.Kill()
+	}
+	if err := f.goesOn(ctx, patience); err != nil {
 		return err
 	}
 	b.Kill()
-	f.Network.Heal()
+	for _, other := range f.others(b) {
+		if err := other.Start(ctx); err != nil {
+			return err
+		}
+	}
 	if err := f.goesOn(ctx, patience); err != nil {
 		return err
 	}
