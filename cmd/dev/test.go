@@ -65,7 +65,10 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 		{Name: "fuzz", About: "every fuzz function for a moment", Run: func(ctx context.Context) error { return c.Fuzz(ctx, fuzzTime) }},
 		{Name: "kill", About: "kill -9 under load, 20 times a storage", Run: func(ctx context.Context) error { return d.kill(ctx, f.storage, killRounds) }},
 		{Name: "faults", About: "clusters of three brokers are broken under load, and keep what they promise", Run: func(ctx context.Context) error {
-			return d.faults(ctx, faultFlags{storage: f.storage, target: target.Barnabas, coordination: target.ZooKeeper}, nil)
+			on := func(coordination string) error {
+				return d.faults(ctx, faultFlags{storage: f.storage, target: target.Barnabas, coordination: coordination}, nil)
+			}
+			return errors.Join(on(target.ZooKeeper), on(target.Memberlist))
 		}},
 		{Name: "kgo", About: "franz-go's own client tests against a broker", Run: func(ctx context.Context) error { return d.kgo(ctx, f, "") }},
 		{Name: "interop", About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},

@@ -47,7 +47,7 @@ func Scenarios() []Scenario {
 		{Name: "leader", About: "leaders are killed (kill -9)", Short: true, Lean: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 5), func() error { return killed(ctx, f, f.leader) })
 		}},
-		{Name: "controller", About: "controllers are killed (kill -9)", Short: true, Lean: true, Break: func(ctx context.Context, f *Field) error {
+		{Name: "controller", About: "controllers are killed (kill -9)", Short: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 5), func() error { return killed(ctx, f, f.Controller) })
 		}},
 		{Name: "both", About: "a leader and the controller are killed at the same time", Break: func(ctx context.Context, f *Field) error {
@@ -66,7 +66,7 @@ func Scenarios() []Scenario {
 				return b.Start(ctx)
 			})
 		}},
-		{Name: "zombie", About: "a leader is paused until it is none any more, and goes on (SIGSTOP)", Short: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+		{Name: "zombie", About: "a leader is paused until it is none any more, and goes on (SIGSTOP)", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 5), func() error { return paused(ctx, f, f.leader) })
 		}},
 		{Name: "paused-controller", About: "a controller is paused until it is none any more, and goes on", Stale: true, Break: func(ctx context.Context, f *Field) error {
@@ -88,13 +88,13 @@ func Scenarios() []Scenario {
 		{Name: "no-coordination", About: "a leader is cut from the coordination until its session has ended, and not from the others", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 3), func() error { return cutFromCoordination(ctx, f, f.leader, false) })
 		}},
-		{Name: "alone", About: "a leader is cut from the coordination and all brokers, and clients still reach it", Short: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+		{Name: "alone", About: "a leader is cut from the coordination and all brokers, and clients still reach it", Short: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 3), func() error { return cutFromCoordination(ctx, f, f.leader, true) })
 		}},
 		{Name: "raft-alone", About: "the leader of raft is cut from the coordination and all brokers, and clients still reach it", Voters: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 4), func() error { return cutFromCoordination(ctx, f, f.raftLeader, true) })
 		}},
-		{Name: "raft-one-way", About: "nothing comes from the leader of raft to one of its peers, then nothing from a peer to it", Voters: true, Lean: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
+		{Name: "raft-one-way", About: "nothing comes from the leader of raft to one of its peers, then nothing from a peer to it", Voters: true, Stale: true, Break: func(ctx context.Context, f *Field) error {
 			return again(ctx, f, f.times(1, 3), func() error { return raftOneWay(ctx, f) })
 		}},
 		{Name: "replaced", About: "a voter dies for good, and a new broker takes its vote and its replicas", Voters: true, Lean: true, Break: replaced},
