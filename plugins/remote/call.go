@@ -64,12 +64,13 @@ func ended(err error) bool {
 
 // call makes one call with a deadline. largest bounds the answer, in bytes. Errors are ctx's own, when that ended, or wrap
 // errDown or errAnswer.
-func call[Q, A any](ctx context.Context, h *host, s *session, largest int, rpc func(context.Context, Q, ...grpc.CallOption) (A, error), q Q) (A, error) {
+func call[Q, A any](ctx context.Context, h *host, s *session, largest int, rpc func(context.Context, Q, ...grpc.CallOption) (A, error), q Q) (answer A, err error) {
 	var none A
+	began := time.Now()
+	defer func() { h.tally.count(began, err) }()
 	limited, cancel := context.WithTimeout(ctx, h.options.CallTimeout)
 	defer cancel()
-	began := time.Now()
-	answer, err := rpc(limited, q, grpc.MaxCallRecvMsgSize(largest))
+	answer, err = rpc(limited, q, grpc.MaxCallRecvMsgSize(largest))
 	switch {
 	case err == nil:
 		if s.missed.Load() != 0 {

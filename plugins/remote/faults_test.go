@@ -142,6 +142,15 @@ func TestCallFailures(t *testing.T) {
 			require.ErrorContains(t, err, tt.want)
 			require.ErrorContains(t, err, faulty)
 			require.Equal(t, []int32{7}, got)
+			measures := map[string]float64{}
+			for _, m := range p.Measures() {
+				measures[m.Name] = m.Value
+			}
+			require.EqualValues(t, 1, measures["calls"])
+			require.Positive(t, measures["call_duration_seconds"])
+			if tt.mode == "hang" || tt.mode == "crash" || tt.mode == "raw-garbage" {
+				require.EqualValues(t, 1, measures["calls_failed"])
+			}
 			require.NoError(t, p.Stop(t.Context()))
 			gone(t, pid)
 		})

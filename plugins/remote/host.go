@@ -40,6 +40,8 @@ type host struct {
 	// ready brings a plug-in that was started again to where it was. It may be nil.
 	ready func(context.Context, *session) error
 
+	tally tally
+
 	mu       sync.Mutex
 	session  *session // nil while it doesn't run
 	fault    error    // why
