@@ -249,3 +249,65 @@ func TestFailuresAreCounted(t *testing.T) {
 	assert.Empty(t, s.series("kafka_brokers"), "aliases are for who asks for them")
 	assert.Empty(t, s.series("barnabas_partition_leader"), "and so are partitions")
 }
+
+// TestCountersNeverFall: what went through a topic that is gone is still in the sum of all.
+func TestCountersNeverFall(t *testing.T) {
+	b := testbroker.Start(t, brokertest.Admin(), brokertest.Metrics(everyAlias()))
+	admin := kadm.NewClient(client(t, b.Addr()))
+	_, err := admin.CreateTopics(t.Context(), 1, 1, nil, "stays", "goes")
+	require.NoError(t, err)
+	produce(t, b, "stays", 2, time.Now())
+	produce(t, b, "goes", 3, time.Now())
+	const in = "kafka_server_brokertopicmetrics_messagesin_total"
+	require.EqualValues(t, 5, scrapes(t, b).value(in, "topic", ""))
+	_, err = admin.DeleteTopics(t.Context(), "goes")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(scrapes(t, b).series(in, "topic", "goes")) == 0 }, patience, 10*time.Millisecond)
+	s := scrapes(t, b)
+	assert.EqualValues(t, 5, s.value(in, "topic", ""))
+	assert.EqualValues(t, 2, s.value(in, "topic", "stays"))
+}
+
+// TestGroupLagAcrossBrokers: the coordinator of a group asks the leaders of its partitions, and what it says agrees with what is there.
+func TestGroupLagAcrossBrokers(t *testing.T) {
+	c := startCluster(t, 3, brokertest.Admin(), brokertest.Metrics(everyAlias()))
+	admin := adminAt(t, c.Addrs())
+	const partitions = 6
+	_, err := admin.CreateTopic(t.Context(), partitions, 1, nil, "t")
+	require.NoError(t, err)
+	producer := client(t, c.Broker(1).Addr(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	var committed kadm.Offsets
+	for p := range int32(partitions) {
+		for range p + 1 { // 1 to 6 records
+			require.NoError(t, producer.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Partition: p, Value: []byte("v"), Timestamp: time.Now().Add(-time.Hour)}).FirstErr())
+		}
+		committed.AddOffset("t", p, 1, -1)
+	}
+	require.NoError(t, admin.CommitAllOffsets(t.Context(), "g", committed))
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(leaders(t, c.Broker(1), "t")))), 3, "all brokers lead")
+	coordinator := func() scrape {
+		for _, b := range c.Brokers {
+			if s := scrapes(t, b); len(s.series("barnabas_group_members", "group", "g")) > 0 {
+				return s
+			}
+		}
+		return scrape{}
+	}
+	var s scrape
+	require.Eventually(t, func() bool { // a connection may take longer than a scrape waits
+		s = coordinator()
+		return s.t != nil && s.value("barnabas_group_lag_unknown_partitions") == 0 && len(s.series("barnabas_group_lag_seconds", "group", "g")) == 1
+	}, patience, 10*time.Millisecond)
+	assert.EqualValues(t, 0+1+2+3+4+5, s.value("barnabas_group_lag_records", "group", "g", "topic", "t"))
+	assert.InDelta(t, 3600, s.value("barnabas_group_lag_seconds", "group", "g", "topic", "t"), 600)
+	for p := range partitions {
+		number := string(rune('0' + p))
+		assert.EqualValues(t, p, s.value("kafka_consumergroup_lag", "consumergroup", "g", "topic", "t", "partition", number))
+		behind := s.value("barnabas_group_partition_lag_seconds", "group", "g", "topic", "t", "partition", number)
+		if p == 0 {
+			assert.Zero(t, behind)
+		} else {
+			assert.InDelta(t, 3600, behind, 600)
+		}
+	}
+}
