@@ -28,7 +28,8 @@ func (b *Broker) metrics() http.Handler {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		metrics.New(b.o.Metrics, b.rooms, time.Now),
 	)
-	// Compressing would cost more than sending does within a data centre. What can't be shown, such as two groups whose names come to the same text, is left out rather than keeping the rest from being seen.
+	// Compressing costs the broker more than sending does. What can't be shown, such as two groups whose names come to the same text, is
+	// left out rather than keeping the rest from being seen.
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError, DisableCompression: true, Registry: registry})
 }
 
