@@ -157,7 +157,8 @@ func TestDashboardsShowData(t *testing.T) {
 	consumer := client(t, b.Addr(), kgo.ConsumerGroup("g"), kgo.ConsumeTopics("t"), kgo.DisableAutoCommit())
 	require.NotZero(t, consumer.PollFetches(t.Context()).NumRecords())
 	require.NoError(t, consumer.CommitUncommittedOffsets(t.Context()))
-	s := scrapes(t, b)
+	once(t, b, "Produce", 1)
+	s := once(t, b, "Fetch", 1)
 
 	text, err := os.ReadFile("../../configs/grafana/barnabas.json")
 	require.NoError(t, err)

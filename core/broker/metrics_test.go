@@ -77,6 +77,17 @@ func (s scrape) value(name string, labels ...string) float64 {
 	return m.Gauge.GetValue()
 }
 
+// once asks for metrics when at least n requests of a kind are counted: that is done when the response is out, so the client may have it
+// a moment before.
+func once(t *testing.T, b *brokertest.Broker, api string, n float64) (s scrape) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		s = scrapes(t, b)
+		return len(s.series("barnabas_request_duration_seconds", "api", api)) > 0 && s.value("barnabas_request_duration_seconds", "api", api) >= n
+	}, patience, 10*time.Millisecond)
+	return s
+}
+
 // produce writes n records into partition 0 of a topic, one batch each.
 func produce(t *testing.T, b *brokertest.Broker, topic string, n int, at time.Time) {
 	t.Helper()
@@ -102,7 +113,8 @@ func TestMetricsTellOfTraffic(t *testing.T) {
 		require.NoError(t, fetches.Err())
 		got += fetches.NumRecords()
 	}
-	s := scrapes(t, b)
+	once(t, b, "Produce", 10)
+	s := once(t, b, "Fetch", 1)
 	assert.EqualValues(t, 1, s.value("barnabas_serving"))
 	assert.EqualValues(t, 10, s.value("barnabas_topic_records_in_total", "topic", "t"))
 	assert.EqualValues(t, 6, s.value("barnabas_topic_records_out_total", "topic", "t"))

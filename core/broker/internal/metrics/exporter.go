@@ -54,16 +54,14 @@ func (f *exporterFamilies) show(o out, v *view) {
 		}
 	}
 	all, _ := byTopic(v.lags)
-	type pair struct{ group, topic string }
-	there := make(map[pair]bool, len(all))
+	there := pairsOf(all)
 	for _, t := range all {
-		there[pair{t.group, t.topic}] = true
 		o.put(f.groupOffsetSum, float64(t.committed), label(t.group), t.topic)
 		o.put(f.groupLagSum, float64(t.records), label(t.group), t.topic)
 	}
 	for i := range v.lags {
 		g := &v.lags[i]
-		if !there[pair{g.group, g.partition.Topic}] {
+		if !there[groupTopic{g.group, g.partition.Topic}] {
 			continue
 		}
 		number := strconv.Itoa(int(g.partition.Partition))

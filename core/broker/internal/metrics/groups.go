@@ -68,6 +68,17 @@ type topicLag struct {
 	aged         bool // behind is known of all partitions
 }
 
+// groupTopic is a pair that is shown.
+type groupTopic struct{ group, topic string }
+
+func pairsOf(shown []topicLag) map[groupTopic]bool {
+	pairs := make(map[groupTopic]bool, len(shown))
+	for i := range shown {
+		pairs[groupTopic{shown[i].group, shown[i].topic}] = true
+	}
+	return pairs
+}
+
 // byTopic adds lags up, which are sorted. It gives those that are furthest behind first, and how many were left out.
 func byTopic(lags []groupLag) (all []topicLag, leftOut int) {
 	for i := range lags {
@@ -122,8 +133,9 @@ func (f *groupFamilies) show(o out, v *view, perPartition bool) {
 	if !perPartition {
 		return
 	}
+	there := pairsOf(all)
 	for _, g := range v.lags {
-		if !shown(g.group) {
+		if !there[groupTopic{g.group, g.partition.Topic}] {
 			continue
 		}
 		labels := []string{label(g.group), g.partition.Topic, strconv.Itoa(int(g.partition.Partition))}
