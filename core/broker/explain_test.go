@@ -256,8 +256,9 @@ func TestExplainPartition(t *testing.T) {
 	require.Contains(t, w.Summary, "under-replicated: 2 of 3 replicas in sync")
 	require.Contains(t, w.says("not-in-sync"), "it is not alive (for ")
 	require.Contains(t, w.says("leader-changed"), "which led, is stopping and handed over")
-	w = explain(t, c.Broker(controller), "partition", "alone-0")
-	require.Contains(t, w.Summary, "offline: nobody in sync is there to lead")
+	w = explained(t, c.Broker(controller), "partition", "alone-0", func(w why) bool {
+		return strings.HasPrefix(w.Summary, "offline: nobody in sync is there to lead")
+	})
 	require.Contains(t, w.says("no-leader"), "is not alive")
 	require.NotEmpty(t, w.says("unclean-forbidden"))
 	status, body := get(t, c.Broker(controller).Admin()+"/healthz?verbose")
@@ -278,7 +279,9 @@ func TestExplainPartition(t *testing.T) {
 	// A session ends without a word: the controller says that the leader isn't alive.
 	c.Expire(goes)
 	explained(t, c.Broker(controller), "partition", "t-0", func(w why) bool { return strings.Contains(w.says("leader-changed"), "which led, is not alive") })
-	require.Contains(t, explained(t, c.Broker(goes), "broker", "", func(w why) bool { return strings.HasPrefix(w.Summary, "ready") }).kinds(), "registration-lost")
+	explained(t, c.Broker(goes), "broker", "", func(w why) bool {
+		return strings.HasPrefix(w.Summary, "ready") && slices.Contains(w.kinds(), "registration-lost")
+	})
 
 	for _, name := range []string{"nothing-0", "t-9"} {
 		require.Contains(t, explain(t, c.Broker(controller), "partition", name).Summary, "no ", name)
