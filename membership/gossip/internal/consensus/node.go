@@ -40,13 +40,13 @@ type Node struct {
 
 // Open opens the store and takes part in raft, as far as it is configured there: a server without state waits until it is
 // bootstrapped, or added by a leader. handlers are more methods to be answered on Config.Requests.
-func Open(c Config, handlers map[string]rpc.Handler) (n *Node, err error) {
+func Open(c Config, handlers map[string]rpc.Handler) (_ *Node, err error) {
 	log := NewLogger(c.Logger, "raft: ")
 	st, err := openStore(c.Dir, c.SegmentSize, log)
 	if err != nil {
 		return nil, err
 	}
-	n = &Node{c: c, store: st, replica: newReplica(c.Observer), changed: make(chan struct{})}
+	n := &Node{c: c, store: st, replica: newReplica(c.Observer), changed: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -80,9 +80,9 @@ func Open(c Config, handlers map[string]rpc.Handler) (n *Node, err error) {
 	}
 	conf.TrailingLogs = min(1024, uint64(c.SnapshotThreshold))
 	conf.BatchApplyCh, conf.ShutdownOnRemove, conf.NoLegacyTelemetry = true, false, true
-	r, err := raft.NewRaft(conf, n.replica, st.log, st.log, st.snapshots, n.network)
+	r, err := n.begin(conf)
 	if err != nil {
-		return nil, damaged(c.Dir, err)
+		return nil, err
 	}
 	n.raft.Store(r)
 	n.client = rpc.NewClient(c.DialRequests)
@@ -98,6 +98,15 @@ func Open(c Config, handlers map[string]rpc.Handler) (n *Node, err error) {
 	n.running.Go(func() { n.follow(leads, seen) })
 	n.running.Go(n.upkeep)
 	return n, nil
+}
+
+// begin makes raft read its store and take part.
+func (n *Node) begin(conf *raft.Config) (r *raft.Raft, err error) {
+	defer guard(n.c.Dir, &err)()
+	if r, err = raft.NewRaft(conf, n.replica, n.store.log, n.store.log, n.store.snapshots, n.network); err != nil {
+		return nil, damaged(n.c.Dir, err)
+	}
+	return r, nil
 }
 
 // Close leaves the leadership to another voter, if this server has it and ctx allows, and ends everything.

@@ -98,6 +98,9 @@ func (s *store) checkSnapshots(first uint64) error {
 		}
 		return nil
 	}
+	if first > metas[0].Index+1 {
+		return fmt.Errorf("%w: its log begins at entry %d, and its last snapshot ends at %d", ErrCorrupt, first, metas[0].Index)
+	}
 	_, r, err := s.snapshots.Open(metas[0].ID)
 	if err != nil {
 		return fmt.Errorf("%w: snapshot %s: %w", ErrCorrupt, metas[0].ID, err)
