@@ -163,6 +163,17 @@ func TestCoordinationIsSwapped(t *testing.T) {
 	must(t, "", "coordination", "copy", "--from", alone, "--to", zookeeper, "--replace")
 	j.visit(zookeeper)
 
+	memberlist := j.yaml(fmt.Sprintf("{memberlist: {profile: local, bind: '127.0.0.1:%s'}}", port(t)))
+	must(t, "", "coordination", "copy", "--from", zookeeper, "--to", memberlist)
+	j.visit(memberlist)
+	must(t, "", "coordination", "copy", "--from", memberlist, "--to", zookeeper, "--replace")
+	j.visit(zookeeper)
+	must(t, "", "coordination", "copy", "--from", zookeeper, "--to", memberlist, "--replace")
+	j.visit(memberlist)
+	must(t, "", "coordination", "copy", "--from", memberlist, "--to", alone, "--replace")
+	j.visit(alone)
+	must(t, "", "coordination", "copy", "--from", alone, "--to", zookeeper, "--replace")
+
 	// By way of a file, elsewhere.
 	dump := filepath.Join(t.TempDir(), "state.jsonl")
 	must(t, "", "coordination", "export", dump, "-c", zookeeper)
@@ -171,21 +182,25 @@ func TestCoordinationIsSwapped(t *testing.T) {
 	j.visit(elsewhere)
 }
 
-// TestStandaloneGrowsUp makes a broker that was alone the first of three.
+// TestStandaloneGrowsUp makes a broker that was alone the first of three that agree among themselves.
 func TestStandaloneGrowsUp(t *testing.T) {
-	ensemble := zktest.New(t, 1)
 	j := &journey{t: t, port: port(t), data: filepath.Join(t.TempDir(), "data"), ids: map[string]kadm.TopicID{}, epochs: map[int32]int32{}}
-	alone := j.yaml("standalone")
-	together := j.yaml(fmt.Sprintf("{zookeeper: {connect: %s/grown, session_timeout: 10s}}", ensemble.Connect()))
+	first := "127.0.0.1:" + port(t)
+	alone, together := j.yaml("standalone"), j.yaml("{memberlist: {profile: local, bind: '"+first+"'}}")
 	j.visit(alone)
 	must(t, "", "coordination", "copy", "--from", alone, "--to", together)
 	_, stop := running(t, source{file: together})
+	var stops []func()
 	for id := 2; id <= 3; id++ {
-		running(t, source{file: together, sets: []string{fmt.Sprintf("broker.broker.id=%d", id), "broker.log.dirs=" + t.TempDir(), "broker.listeners=PLAINTEXT://127.0.0.1:0"}})
+		next := j.yaml("{memberlist: {profile: local, bind: '127.0.0.1:" + port(t) + "', join: ['" + first + "']}}")
+		_, stop := running(t, source{file: next, sets: []string{fmt.Sprintf("broker.broker.id=%d", id), "broker.log.dirs=" + t.TempDir() + "/data", "broker.listeners=PLAINTEXT://127.0.0.1:0"}})
+		stops = append(stops, stop)
 	}
 	must(t, "", "topic", "reassign", "--replication-factor", "3", "-b", j.addr())
 	must(t, "", "cluster", "health", "--brokers", "3", "--wait", "1m", "-b", j.addr())
 	brokers := must(t, "", "cluster", "describe", "-b", j.addr())
+	backup := filepath.Join(t.TempDir(), "backup.jsonl")
+	must(t, "", "coordination", "backup", backup, "-c", together)
 	stop()
 	var others []string
 	for _, line := range strings.Split(brokers, "\n") {
@@ -209,6 +224,10 @@ func TestStandaloneGrowsUp(t *testing.T) {
 			require.False(t, seen[string(r.Value)])
 			seen[string(r.Value)] = true
 		})
+	}
+	running(t, source{file: together}) // which alone votes: without it the others would wait for a majority before they stop
+	for _, stop := range stops {
+		stop()
 	}
 }
 

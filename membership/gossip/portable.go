@@ -299,7 +299,7 @@ func (c *coordination) load(ctx context.Context, d *election.Dump, o election.Im
 		defer func() { err = errors.Join(err, lock.Close()) }()
 		at = &offline{h: h}
 	}
-	if err := at.write(plan, d); err != nil {
+	if err := at.write(ctx, plan, d); err != nil {
 		return err
 	}
 	if o.Progress != nil {
@@ -334,7 +334,7 @@ func (o *offline) replacement(d *election.Dump, replace bool) (*unfinished, erro
 }
 
 // write makes the store. From the first change to the last there is a file that keeps brokers from starting.
-func (o *offline) write(plan *unfinished, d *election.Dump) error {
+func (o *offline) write(ctx context.Context, plan *unfinished, d *election.Dump) error {
 	identity, err := member.OpenIdentity(o.h.dir, o.h.name)
 	if err != nil {
 		return err
@@ -345,7 +345,11 @@ func (o *offline) write(plan *unfinished, d *election.Dump) error {
 		}
 	}
 	if len(plan.Servers) == 0 {
-		plan.Servers = []consensus.Server{{ID: string(identity.Server()), Address: o.h.advertise, Voter: true}}
+		address, err := reachable(ctx, o.h.advertise)
+		if err != nil {
+			return err
+		}
+		plan.Servers = []consensus.Server{{ID: string(identity.Server()), Address: address, Voter: true}}
 	}
 	text, err := json.Marshal(plan)
 	if err != nil {
