@@ -62,6 +62,9 @@ func (c *Coordinations) Run(ctx context.Context) error {
 	t.AppendHeader(table.Row{"figure", target.Memberlist, target.ZooKeeper, "target", "result"})
 	missed := 0
 	for _, l := range limits() {
+		if _, measured := all[target.Memberlist][l.figure]; !measured {
+			continue
+		}
 		ours, theirs := all[target.Memberlist][l.figure], all[target.ZooKeeper][l.figure]
 		limit := l.limit
 		if limit < 0 {
