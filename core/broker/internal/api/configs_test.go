@@ -3,6 +3,7 @@ package api
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -43,6 +44,8 @@ func TestConfigs(t *testing.T) {
 	const topic, broker = kmsg.ConfigResourceTypeTopic, kmsg.ConfigResourceTypeBroker
 	set, del, app := kmsg.IncrementalAlterConfigOpSet, kmsg.IncrementalAlterConfigOpDelete, kmsg.IncrementalAlterConfigOpAppend
 
+	// A broker that gets a replica reads the topic's configuration. This one gets none, and learns of it by its watch.
+	require.Eventually(t, func() bool { v, _ := got(topic, "a", "retention.ms"); return v == "5" }, time.Minute, time.Millisecond)
 	require.Zero(t, alter(true, topic, "a", op("retention.ms", set, "6")))
 	is(topic, "a", "retention.ms", "5", 1)
 	require.Zero(t, alter(false, topic, "a", op("retention.ms", set, "6"), op("cleanup.policy", app, "delete")))
