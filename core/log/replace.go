@@ -51,6 +51,12 @@ func (l *Log) swap(old []*segment, s *segment, cuts int64) (gone []retired, done
 		}
 		return nil, true, l.fail(fmt.Errorf("compaction of segment %d: %w", s.base, err))
 	}
+	// Earlier snapshots may know of transactions whose markers are cleaned away, and nothing would end them any more. What the log
+	// holds from its beginning on is enough to tell who produced what.
+	next := segments[end].base
+	if err := l.dropSnapshots(func(_ int, offset int64) bool { return offset < next }); err != nil {
+		return fail(err)
+	}
 	if err := s.rename(swapSuffix); err != nil {
 		return fail(err)
 	}
@@ -67,15 +73,10 @@ func (l *Log) swap(old []*segment, s *segment, cuts int64) (gone []retired, done
 	if err := s.rename(""); err != nil {
 		return fail(err)
 	}
-	next := segments[end].base
 	s.next.Store(next)
 	l.retired = append(l.retired, gone...)
 	published = true
 	l.setSegments(slices.Concat(segments[:at], []*segment{s}, segments[end:]))
-	// Snapshots stay where a segment begins.
-	if err := l.dropSnapshots(func(_ int, offset int64) bool { return offset > s.base && offset < next }); err != nil {
-		return fail(err)
-	}
 	return gone, true, nil
 }
 

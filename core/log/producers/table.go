@@ -220,7 +220,8 @@ func (t *Table) Apply(h record.Header) {
 		p.remember(Batch{FirstSequence: h.BaseSequence, LastSequence: h.LastSequence(), OffsetDelta: h.LastOffsetDelta, LastOffset: h.LastOffset(), Timestamp: h.MaxTimestamp})
 	}
 	p.LastTimestamp = h.MaxTimestamp
-	if h.Attributes.Transactional() && p.TxnFirst < 0 {
+	// What compaction leaves of a batch without records is the last word of a producer whose transaction is over: its marker may be gone.
+	if h.Attributes.Transactional() && p.TxnFirst < 0 && h.Count > 0 {
 		p.TxnFirst = h.BaseOffset
 		i := sort.Search(len(t.open), func(i int) bool { return t.open[i].first > p.TxnFirst })
 		t.open = slices.Insert(t.open, i, span{first: p.TxnFirst, id: p.ID})

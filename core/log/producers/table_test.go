@@ -240,3 +240,14 @@ func FuzzSnapshot(f *testing.F) {
 func fixChecksum(b []byte) {
 	binary.BigEndian.PutUint32(b[2:], crc32.Checksum(b[crcFrom:], crc32.MakeTable(crc32.Castagnoli)))
 }
+
+// TestWithoutRecordsNothingBegins applies what compaction leaves of a batch whose transaction is over.
+func TestWithoutRecordsNothingBegins(t *testing.T) {
+	table := New()
+	h := header(1, 0, 7, 3, 5, true)
+	h.Count = 0
+	table.Apply(h)
+	require.True(t, table.Opens(header(1, 0, 10, 1, 20, true)))
+	_, _, err := table.Check(header(1, 0, 10, 1, 20, true), Client)
+	require.NoError(t, err, "its sequence counts")
+}
