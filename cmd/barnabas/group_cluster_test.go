@@ -20,6 +20,13 @@ func TestGroupLagWithABrokerDown(t *testing.T) {
 	b := c.Addrs()
 	admin := administrator(t, c.Broker(1).Addr())
 	must(t, "", "topic", "create", "t", "-p", "3", "-r", "1", "-b", b)
+	for _, one := range c.Brokers { // each learns of the topic in its turn
+		at := administrator(t, one.Addr())
+		require.Eventually(t, func() bool {
+			topics, err := at.ListTopics(t.Context(), "t")
+			return err == nil && len(topics["t"].Partitions) == 3
+		}, time.Minute, 20*time.Millisecond)
+	}
 	records(t, b, "t", 4, "0", "1", "2")
 	commit(t, admin, "g", "t", map[int32]int64{0: 1, 1: 1, 2: 1})
 	topics, err := admin.ListTopics(t.Context(), "t")

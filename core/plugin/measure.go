@@ -3,8 +3,8 @@ package plugin
 // Measured is implemented by components that have something to watch beside what their role says: how often a process was started
 // again, which term a vote was for. The broker shows it among its metrics, with the role and the name of the implementation.
 type Measured interface {
-	// Measures says how things are now. It is called from any goroutine, when metrics are asked for, and must be quick: no I/O, no
-	// waiting. What is there once stays there; counters never fall.
+	// Measures says how things are now. It is called from any goroutine, when metrics are asked for, and must be quick: it
+	// waits for nobody outside of this process. What is there once stays there; counters never fall.
 	Measures() []Measure
 }
 

@@ -189,6 +189,20 @@ func TestThreeBrokersFormACluster(t *testing.T) {
 	for _, m := range s.Members {
 		assert.Equal(t, "alive", m.Gossip)
 	}
+	require.Nil(t, newCoordination(w.brokers[1].server, w.brokers[1].timings, nil).Measures(), "before it is started")
+	w.eventually("all measure the same cluster, with one leader", func() bool {
+		leaders, same := 0.0, true
+		for _, c := range w.brokers {
+			measures := map[string]float64{}
+			for _, m := range c.Measures() {
+				measures[m.Name+m.Label] = m.Value
+			}
+			leaders += measures["raft_leader"]
+			same = same && measures["raft_voters"] == 3 && measures["raft_failures_tolerated"] == 1 && measures["gossip_brokersalive"] == 3 &&
+				measures["gossip_brokerssuspect"] == 0 && measures["raft_term"] > 0 && measures["raft_commit_index"] > 0
+		}
+		return same && leaders == 1
+	})
 }
 
 // TestGrowAndShrink goes from one broker to three to five voters and back.

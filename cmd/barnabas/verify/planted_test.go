@@ -59,7 +59,7 @@ func TestPlantedFaults(t *testing.T) {
 		{"turns records around", func(*testing.T) liar.Lie { return liar.Reverses(20) }, false, kinds{history.Reordered, history.Misplaced}, nil},
 		{"tells a wrong offset", func(*testing.T) liar.Lie { return liar.TellsWrongOffset(20) }, false, kinds{history.Misplaced, history.Changed}, kinds{history.Stale}},
 		{"writes its own", func(*testing.T) liar.Lie { return liar.WritesItsOwn(20) }, false, kinds{history.Foreign}, nil},
-		{"shows what fails", func(*testing.T) liar.Lie { return liar.ShowsWhatFails(20) }, false, kinds{history.Changed}, nil},
+		{"shows what fails", func(*testing.T) liar.Lie { return liar.ShowsWhatFails(20) }, false, kinds{history.Changed}, kinds{history.Hole}},
 		{"shows too early", func(*testing.T) liar.Lie { return liar.ShowsTooEarly(5) }, false, kinds{history.Uncommitted, history.Stale}, nil},
 		{"changes a value", func(*testing.T) liar.Lie { return liar.ChangesValue() }, false, kinds{history.Corrupt, history.Changed}, nil},
 		{"skips a batch", func(*testing.T) liar.Lie { return liar.Skips() }, false, kinds{history.Gap}, kinds{history.Lost}},

@@ -33,6 +33,9 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	if i := strings.Index(text, " ["); i >= 0 && i < len("2006/01/02 15:04:05 ") {
 		text = text[i+1:] // the time, which the logger has, too
 	}
+	if strings.Contains(text, errSurvey.Error()) {
+		return len(line), nil // asked by ourselves, not refused to others
+	}
 	level := slog.LevelDebug
 	for prefix, l := range map[string]slog.Level{
 		"[DEBUG] ": slog.LevelDebug, "[INFO] ": slog.LevelDebug, "[WARN] ": slog.LevelInfo, "[ERR] ": slog.LevelWarn, "[ERROR] ": slog.LevelWarn,

@@ -18,7 +18,7 @@ const (
 )
 
 // errSurvey ends the exchange with itself in which a pool asks what memberlist thinks.
-var errSurvey = errors.New("only asked")
+var errSurvey = errors.New("a survey, which only asks")
 
 // surveyor asks memberlist what it thinks of the others. It tells that only to servers that join, so the pool joins itself, and
 // refuses.
