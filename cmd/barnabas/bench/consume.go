@@ -46,7 +46,7 @@ func (o *Consume) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("consume: %w", err)
 	}
-	r.Name, r.InFlight = "consume", 1
+	r.Name, r.InFlight, r.WireBytes = "consume", 1, r.Bytes
 	return r, nil
 }
 

@@ -57,10 +57,14 @@ func (p *Produce) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	work := make([]func(context.Context, *worker) error, len(all))
+	var ready, wire int64 // frames, and their bytes
 	for i, s := range all {
 		frames, records, err := p.frames(s.partitions, uint64(i))
 		if err != nil {
 			return nil, err
+		}
+		for _, f := range frames {
+			ready, wire = ready+1, wire+int64(len(f))
 		}
 		work[i] = func(ctx context.Context, w *worker) error { return p.work(ctx, w, s.addr, frames, records) }
 	}
@@ -69,6 +73,7 @@ func (p *Produce) Run(ctx context.Context) (*Result, error) {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
 	r.Name, r.InFlight = "produce", p.InFlight
+	r.WireBytes = r.Requests * wire / ready
 	return r, nil
 }
 

@@ -13,7 +13,8 @@ type Result struct {
 	InFlight    int     `json:"in_flight"`
 	Requests    int64   `json:"requests"`
 	Records     int64   `json:"records"`
-	Bytes       int64   `json:"bytes"` // of record values; for fetches of whole batches
+	Bytes       int64   `json:"bytes"`      // of record values; for fetches of whole batches
+	WireBytes   int64   `json:"wire_bytes"` // of the frames that carry them, compressed or not
 	Seconds     float64 `json:"seconds"`
 	// Latency is from the writing of a request to the end of its response.
 	Latency Latency `json:"latency"`
@@ -34,6 +35,7 @@ type Latency struct {
 // Cost is what a run cost the brokers' processes, together.
 type Cost struct {
 	CPU     float64 `json:"cpu_seconds"`
+	System  float64 `json:"system_seconds"` // of CPU, what the kernel used on their behalf
 	RSS     int64   `json:"rss_bytes"`      // at the end
 	RSSAnon int64   `json:"rss_anon_bytes"` // at the end
 }

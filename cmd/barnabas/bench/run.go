@@ -134,7 +134,7 @@ func (l *Load) measure(ctx context.Context, m *meter, result *Result) error {
 		return err
 	}
 	if len(l.Pids) > 0 {
-		result.Broker = &Cost{CPU: (after.CPU - before.CPU).Seconds(), RSS: after.RSS, RSSAnon: after.RSSAnon}
+		result.Broker = &Cost{CPU: (after.CPU - before.CPU).Seconds(), System: (after.System - before.System).Seconds(), RSS: after.RSS, RSSAnon: after.RSSAnon}
 	}
 	return nil
 }
@@ -147,6 +147,7 @@ func (l *Load) usage() (all Usage, err error) {
 			return all, err
 		}
 		all.CPU += u.CPU
+		all.System += u.System
 		all.RSS += u.RSS
 		all.RSSAnon += u.RSSAnon
 	}

@@ -30,7 +30,8 @@ func Measure(pid int) (Usage, error) {
 		if err != nil {
 			return u, fmt.Errorf("measure process %d: %w", pid, err)
 		}
-		u.CPU += time.Duration(n) * tick
+		u.System = time.Duration(n) * tick // the second stays
+		u.CPU += u.System
 	}
 	status, err := os.ReadFile(dir + "/status")
 	if err != nil {

@@ -20,6 +20,7 @@ func TestMeasureItself(t *testing.T) {
 	later, err := Measure(os.Getpid())
 	require.NoError(t, err)
 	require.Greater(t, later.CPU, u.CPU)
+	require.LessOrEqual(t, later.System, later.CPU)
 	_, err = Measure(1 << 30)
 	require.Error(t, err)
 }
