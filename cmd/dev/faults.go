@@ -55,6 +55,7 @@ type faultFlags struct {
 	coordination string
 	rounds       int
 	keep         bool
+	again        bool // a scenario that failed for another reason than a broken promise is run once more
 }
 
 // pick gives the scenarios with the given names; without names those that every change has to pass, or all.
@@ -140,9 +141,15 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 			place := fmt.Sprintf("%s-%d", s.Name, round)
 			o.Dir, o.Root = filepath.Join(dir, place), "/"+place
 			d.env.Say("%s: %s (seed %d)", s.Name, s.About, seed)
-			got, err := s.Run(ctx, faults.Setting{
-				Options: o, Seed: seed, Long: f.long, Say: d.env.Say,
-			})
+			setting := faults.Setting{Options: o, Seed: seed, Long: f.long, Say: d.env.Say}
+			got, err := s.Run(ctx, setting)
+			if err != nil && f.again && !errors.Is(err, faults.ErrPromise) && ctx.Err() == nil {
+				d.env.Print(fmt.Sprintf("\n%s FAILED, and is run again: %v\n\n", s.Name, err))
+				setting.Dir, setting.Root = o.Dir+"-again", o.Root+"-again"
+				if got, err = s.Run(ctx, setting); err == nil {
+					d.env.Unsteady(fmt.Sprintf("the scenario %s on %s (--seed %d)", s.Name, f.coordination, seed))
+				}
+			}
 			row := table.Row{s.Name, "ok", fmt.Sprintf("%.0f", got.Took.Seconds())}
 			if err != nil {
 				failed = append(failed, fmt.Sprintf("%s (--seed %d)", s.Name, seed))

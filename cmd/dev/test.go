@@ -66,15 +66,15 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 		{Name: "kill", About: "kill -9 under load, 20 times a storage", Run: func(ctx context.Context) error { return d.kill(ctx, f.storage, killRounds) }},
 		{Name: "faults", About: "clusters of three brokers are broken under load, and keep what they promise", Run: func(ctx context.Context) error {
 			on := func(coordination string) error {
-				return d.faults(ctx, faultFlags{storage: f.storage, target: target.Barnabas, coordination: coordination}, nil)
+				return d.faults(ctx, faultFlags{storage: f.storage, target: target.Barnabas, coordination: coordination, again: true}, nil)
 			}
 			return errors.Join(on(target.ZooKeeper), on(target.Memberlist))
 		}},
-		{Name: "kgo", About: "franz-go's own client tests against a broker", Run: func(ctx context.Context) error { return d.kgo(ctx, f, "") }},
-		{Name: "interop", About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},
-		{Name: "znodes", About: "a cluster's nodes in ZooKeeper are those that Apache Kafka writes", Run: d.znodes},
-		{Name: "inplace", About: "Apache Kafka and a broker take turns on one log directory", Run: d.inplace},
-		{Name: "cluster", About: "franz-go's tests, clients and Kafka's tools on a cluster, while its brokers are killed", Run: func(ctx context.Context) error {
+		{Name: "kgo", Again: true, About: "franz-go's own client tests against a broker", Run: func(ctx context.Context) error { return d.kgo(ctx, f, "") }},
+		{Name: "interop", Again: true, About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},
+		{Name: "znodes", Again: true, About: "a cluster's nodes in ZooKeeper are those that Apache Kafka writes", Run: d.znodes},
+		{Name: "inplace", Again: true, About: "Apache Kafka and a broker take turns on one log directory", Run: d.inplace},
+		{Name: "cluster", Again: true, About: "franz-go's tests, clients and Kafka's tools on a cluster, while its brokers are killed", Run: func(ctx context.Context) error {
 			f := brokerFlags{target: target.Barnabas, storage: f.storage}
 			return errors.Join(d.kgoCluster(ctx, f, target.ZooKeeper, 3, ""), d.interopCluster(ctx, f, target.ClusterOptions{}, nil))
 		}},

@@ -84,7 +84,7 @@ func (c Checks) Lint(ctx context.Context) error {
 
 // Test runs all Go tests. What go test itself vets is left to Vet.
 func (c Checks) Test(ctx context.Context) error {
-	return c.run(ctx, "go", "test", "-vet=off", "-timeout", "15m", "./...")
+	return c.goTest(ctx, []string{"-timeout", "15m"}, []string{"./..."})
 }
 
 // ofProcesses are tests of cmd/barnabas that watch the program from outside, built as it is built for others: the race detector
@@ -104,7 +104,7 @@ func (c Checks) Race(ctx context.Context) error {
 		return errors.New("no package to run: none imports sync, sync/atomic or context")
 	}
 	skip := "^(" + strings.Join(ofProcesses(), "|") + ")$"
-	return c.run(ctx, append([]string{"go", "test", "-race", "-vet=off", "-short", "-skip", skip, "-timeout", "20m"}, packages...)...)
+	return c.goTest(ctx, []string{"-race", "-short", "-skip", skip, "-timeout", "20m"}, packages)
 }
 
 // concurrent are the packages with tests in which goroutines meet or wait: they import sync, sync/atomic or context,

@@ -93,3 +93,43 @@ func TestPickConcurrent(t *testing.T) {
 	got := pickConcurrent("m/a fmt sync\nm/b fmt\n\nm/c strings testing sync/atomic\nm/cmd/dev/x sync\nm/cmd/barnabas/acceptance/x sync\nm/d golang.org/x/sync/errgroup\nm/e context\n")
 	require.Equal(t, []string{"m/a", "m/c", "m/e"}, got)
 }
+
+func TestASecondChance(t *testing.T) {
+	const test = "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" +
+		"func TestIt(t *testing.T) {\n\tif _, err := os.Stat(\"mark\"); err != nil {\n\t\t_ = os.WriteFile(\"mark\", nil, 0o600)\n\t\t%s\n\t}\n}\n\nfunc TestGood(t *testing.T) {}\n"
+	ctx := context.Background()
+	for name, c := range map[string]struct{ first, says string }{
+		"a failure that doesn't come back": {first: `t.Fatal("once")`},
+		"one that does":                    {first: `_ = os.Remove("mark"); t.Fatal("always")`, says: "exit status 1"},
+		"a panic":                          {first: `panic("once")`, says: "not run again, because of: panic: once"},
+		"a process that ends":              {first: `os.Exit(1)`, says: "not run again, because of: FAIL\texample.test/m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := repository(t, map[string]string{"m_test.go": fmt.Sprintf(test, c.first)}).Test(ctx)
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	read := func(lines ...string) ([]failedTests, error) {
+		f := &failures{out: io.Discard}
+		for _, b := range []byte(strings.Join(lines, "\n") + "\n") {
+			_, _ = f.Write([]byte{b})
+		}
+		return f.again()
+	}
+	got, err := read("ok  \ta\t1s", "--- FAIL: TestX (0.1s)", "    x_test.go:1: no", "    --- FAIL: TestX/sub (0.1s)", "--- FAIL: TestY (0.1s)", "FAIL", "FAIL\tb\t0.9s", "FAIL")
+	require.NoError(t, err)
+	require.Equal(t, []failedTests{{"b", []string{"TestX", "TestY"}}}, got)
+	_, err = read("WARNING: DATA RACE", "--- FAIL: TestX (0.1s)", "FAIL", "FAIL\tb\t0.9s")
+	require.ErrorContains(t, err, "DATA RACE")
+	_, err = read("--- FAIL: A (0s)", "--- FAIL: B (0s)", "FAIL\tb\t1s", "--- FAIL: C (0s)", "--- FAIL: D (0s)", "FAIL\tc\t1s")
+	require.ErrorContains(t, err, "4 tests failed")
+	_, err = read("FAIL\tb [build failed]")
+	require.ErrorContains(t, err, "build failed")
+}

@@ -28,6 +28,11 @@ type Result struct {
 	Took   time.Duration
 }
 
+// ErrPromise is in what Run returns when a cluster has broken a promise about what is stored: records lost, twice or in another
+// order, replicas or files that disagree, two controllers. Other failures are of time: something did not come about while it
+// was waited for.
+var ErrPromise = errors.New("a promise was broken")
+
 // Run runs one scenario on a cluster of its own. The error says what doesn't hold; with one, the end of what brokers
 // printed. Files stay in the folder of the options.
 func (s Scenario) Run(ctx context.Context, o Setting) (Result, error) {
@@ -81,7 +86,7 @@ func (s Scenario) run(ctx context.Context, c *Cluster, o Setting) (*verify.Repor
 	}
 	if s.Finds != "" {
 		if report.Counts[s.Finds] == 0 {
-			return report, fmt.Errorf("a promise was broken on purpose, and nothing was found to be %s: %v", s.Finds, report.Counts)
+			return report, fmt.Errorf("%w on purpose, and nothing was found to be %s: %v", ErrPromise, s.Finds, report.Counts)
 		}
 	} else if err := verdict(report); err != nil {
 		return report, err
@@ -96,7 +101,7 @@ func verdict(r *verify.Report) error {
 	}
 	var errs []error
 	if !r.OK {
-		errs = append(errs, fmt.Errorf("faults: %v", r.Counts))
+		errs = append(errs, fmt.Errorf("%w: %v", ErrPromise, r.Counts))
 		for i, fault := range r.Faults {
 			if i < 10 {
 				errs = append(errs, errors.New(fault.String()))
@@ -118,12 +123,15 @@ func afterwards(c *Cluster) error {
 	for _, b := range c.Brokers {
 		dirs = append(dirs, b.Data())
 		if _, err := logcheck.Directory(b.Data()); err != nil {
-			return fmt.Errorf("%s: its files: %w", b.name(), err)
+			return fmt.Errorf("%w: %s: its files: %w", ErrPromise, b.name(), err)
 		}
 	}
 	compared, err := Replicas(dirs...)
 	if err == nil && compared == 0 {
 		err = errors.New("no partition has replicas")
 	}
-	return errors.Join(err, c.controllers())
+	if err = errors.Join(err, c.controllers()); err != nil {
+		return fmt.Errorf("%w: %w", ErrPromise, err)
+	}
+	return nil
 }

@@ -18,9 +18,10 @@ type Env struct {
 	Root  string // the repository
 	Cache string // Root/.cache: what may be deleted at any time and is then fetched or made again
 
-	mu    sync.Mutex
-	out   io.Writer
-	start time.Time
+	mu       sync.Mutex
+	out      io.Writer
+	start    time.Time
+	unsteady []string
 }
 
 // NewEnv finds the repository that the working directory lies in. What is told goes to out.
@@ -65,6 +66,19 @@ func (e *Env) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.out.Write(p)
+}
+
+// Unsteady notes what passed only when it was run again. RunStages tells it in the end. Any goroutine may call it.
+func (e *Env) Unsteady(what string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.unsteady = append(e.unsteady, what)
+}
+
+func (e *Env) unsteadyOnes() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unsteady
 }
 
 // TempDir makes a folder under the cache and returns it with what removes it again.

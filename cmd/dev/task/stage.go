@@ -15,6 +15,9 @@ type Stage struct {
 	Name  string
 	About string // one line for the help text
 	Run   func(context.Context) error
+	// Again lets the stage run once more after it failed, and says so at the end: its programs aren't ours, or wait for each
+	// other in more ways than can be told apart from a fault. No stage that judges what was stored has it.
+	Again bool
 }
 
 // Pick returns the stages with the given names, in the order of stages; no name means all.
@@ -40,8 +43,8 @@ func Pick(stages []Stage, names []string) ([]Stage, error) {
 	return picked, nil
 }
 
-// RunStages runs one stage after the other, the later ones also after a failure, and ends with a table. The error says
-// how many failed.
+// RunStages runs one stage after the other, the later ones also after a failure, and ends with a table, and with what passed
+// only when it was run again. The error says how many failed.
 func (e *Env) RunStages(ctx context.Context, stages []Stage) error {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"stage", "result", "seconds"})
@@ -54,7 +57,14 @@ func (e *Env) RunStages(ctx context.Context, stages []Stage) error {
 		e.Say("== %s: %s", s.Name, s.About)
 		start := time.Now()
 		result := "ok"
-		if err := s.Run(ctx); err != nil {
+		err := s.Run(ctx)
+		if err != nil && s.Again && ctx.Err() == nil {
+			e.Print(fmt.Sprintf("\n%s FAILED, and is run again: %v\n\n", s.Name, err))
+			if err = s.Run(ctx); err == nil {
+				e.Unsteady("the stage " + s.Name)
+			}
+		}
+		if err != nil {
 			failed++
 			result = "FAILED"
 			e.Print(fmt.Sprintf("\n%s FAILED: %v\n\n", s.Name, err))
@@ -63,6 +73,9 @@ func (e *Env) RunStages(ctx context.Context, stages []Stage) error {
 	}
 	t.AppendFooter(table.Row{"", fmt.Sprintf("%d failed", failed), fmt.Sprintf("%.1f", time.Since(begin).Seconds())})
 	e.Print("\n" + t.Render() + "\n")
+	if unsteady := e.unsteadyOnes(); len(unsteady) > 0 {
+		e.Print("\nFailed at first, and passed when run again (look into these):\n  " + strings.Join(unsteady, "\n  ") + "\n")
+	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

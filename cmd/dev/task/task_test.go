@@ -144,3 +144,22 @@ exec: no such file
 	require.Equal(t, []int{1, 1, 1}, []int{passed, failed, skipped})
 	require.Equal(t, "said by sub\nsaid by B\nexec: no such file\n", out.String())
 }
+
+func TestRunStagesAgain(t *testing.T) {
+	var out bytes.Buffer
+	e := testEnv(t, &out)
+	tries := map[string]int{}
+	stage := func(name string, again bool, fails int) Stage {
+		return Stage{Name: name, Again: again, Run: func(context.Context) error {
+			if tries[name]++; tries[name] <= fails {
+				return errors.New(name + " went wrong")
+			}
+			return nil
+		}}
+	}
+	err := e.RunStages(context.Background(), []Stage{stage("once", true, 1), stage("always", true, 9), stage("judge", false, 1)})
+	require.ErrorContains(t, err, "2 of 3 stages failed")
+	require.Equal(t, map[string]int{"once": 2, "always": 2, "judge": 1}, tries)
+	require.Contains(t, out.String(), "once went wrong", "also what a second run excuses is shown")
+	require.Contains(t, out.String(), "passed when run again (look into these):\n  the stage once\n")
+}
