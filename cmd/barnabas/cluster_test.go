@@ -14,6 +14,7 @@ import (
 func TestClusterCommandsWrongly(t *testing.T) {
 	for args, want := range map[string]string{
 		"cluster health --wait -1s":                             "no negative value",
+		"cluster health -o xml":                                 "want table, json or yaml",
 		"cluster describe more":                                 "wants 0 arguments",
 		"topic add-partitions t":                                "either --add or --total",
 		"topic add-partitions t --add 1 --total 2":              "either --add or --total",
@@ -65,6 +66,12 @@ func TestClusterCommandsOnOneBroker(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.err, "the cluster isn't healthy: broker missing (1)")
 	require.Contains(t, got.out, "there are 1, and there should be 2")
+
+	got = on("cluster", "health", "--brokers", "2", "-o", "json")
+	require.Equal(t, exitFailed, got.code)
+	require.JSONEq(t, `{"healthy": false, "brokers": 1, "partitions": 2, "findings": [
+		{"finding": "broker missing", "detail": "there are 1, and there should be 2", "serious": true}]}`, got.out)
+	require.Equal(t, "healthy: true\nbrokers: 1\npartitions: 2\nfindings: []\n", on("cluster", "health", "-o", "yaml").out)
 
 	got = on("topic", "add-partitions", "t", "--add", "1")
 	require.Equal(t, exitOK, got.code, got.err)

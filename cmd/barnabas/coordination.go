@@ -49,7 +49,8 @@ With memberlist each broker has a store of its own, and what was agreed on shows
 enough of the others by --with, on machines where their data_dir can be read. With one that votes alone, its store is enough.
 
 The file is text, one JSON object a line, with a checksum. It may hold secrets, if configurations do, and is readable by its owner alone.`,
-		Args: exactly("FILE"),
+		Example: "  barnabas coordination export state.jsonl -c broker-1.yaml --with broker-2.yaml",
+		Args:    exactly("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.exportTo(cmd.Context(), from, with, args[0], false)
 		},
@@ -68,7 +69,8 @@ func newCoordinationBackup(a *app) *cobra.Command {
 		Long: `Writes all that the coordination keeps into a new file, for ` + "`coordination restore`" + `. Brokers may be running.
 
 A backup is soon older than the cluster. Take one after topics were created or deleted, partitions moved, or configurations changed.`,
-		Args: exactly("FILE"),
+		Example: "  barnabas coordination backup state.jsonl -c broker-1.yaml",
+		Args:    exactly("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.exportTo(cmd.Context(), from, nil, args[0], true)
 		},
@@ -154,7 +156,8 @@ func newCoordinationImport(a *app) *cobra.Command {
 in the file.
 
 The file must be the last word about the cluster: if brokers ran after it was written, use ` + "`coordination restore`" + `.`,
-		Args: exactly("FILE"),
+		Example: "  barnabas coordination import state.jsonl -c broker-1-new.yaml --dry-run",
+		Args:    exactly("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.importFrom(cmd.Context(), to, args[0], how, false)
 		},
@@ -178,7 +181,8 @@ were deleted come back empty, and a replica that has fallen behind since counts 
 that were acknowledged without it are lost. So this is for when the coordination itself is lost, and before clients are let in, compare.
 
 Leader epochs, controller epochs, producer ids and generated broker ids go on far above those in the file, so that none is given twice.`,
-		Args: exactly("FILE"),
+		Example: "  barnabas coordination restore state.jsonl -c broker-1.yaml --dry-run",
+		Args:    exactly("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.importFrom(cmd.Context(), to, args[0], how, true)
 		},

@@ -84,7 +84,9 @@ func newCoordinationStatus(a *app) *cobra.Command {
 long as they can't reach each other: ask them with --address.
 
 The exit code is 1 when nobody answers, when the broker takes no part in a cluster, and when it knows of no leader.`,
-		Args: cobra.NoArgs,
+		Example: `  barnabas coordination status -c broker-1.yaml
+  barnabas coordination status -c broker-1.yaml --address broker-2:7946`,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -153,7 +155,8 @@ func newCoordinationMembers(a *app) *cobra.Command {
 		Short: "List the servers of a cluster on memberlist: who votes in raft, and what gossip thinks of each",
 		Long: `Asks one running broker, and lists the servers of raft's configuration and those that gossip shows. A server is a broker with the
 directory of its raft store: one that has lost it comes back as another.`,
-		Args: cobra.NoArgs,
+		Example: "  barnabas coordination members -c broker-1.yaml --output json",
+		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -174,10 +177,11 @@ directory of its raft store: one that has lost it comes back as another.`,
 func newCoordinationOrder(a *app, use, short, long string, order func(*voterAdmin, context.Context, []string, string) (voterOrder, error)) *cobra.Command {
 	var v votersCommand
 	cmd := &cobra.Command{
-		Use:   use + " BROKER",
-		Short: short,
-		Long:  long,
-		Args:  exactly("BROKER"),
+		Use:     use + " BROKER",
+		Short:   short,
+		Long:    long,
+		Example: "  barnabas coordination " + use + " 2 -c broker-1.yaml",
+		Args:    exactly("BROKER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			admin, addresses, err := v.open(a)
 			if err != nil {

@@ -51,9 +51,22 @@ func TestLogVerify(t *testing.T) {
 	assert.Contains(t, got.out, segment+" at 0: checksum is ")
 	assert.Equal(t, "1 fault found\n", got.err)
 
+	got = typed(t, "", "log", "verify", "--deep", "-o", "json", broken, filepath.Join(dir, "t-1"))
+	assert.Equal(t, exitFailed, got.code)
+	var all []verifiedView
+	require.NoError(t, json.Unmarshal([]byte(got.out), &all), got.out)
+	require.Len(t, all, 2)
+	assert.Equal(t, 1, all[0].Faults)
+	require.Len(t, all[0].Findings, 1)
+	assert.Equal(t, segment, all[0].Findings[0].File)
+	assert.EqualValues(t, 0, *all[0].Findings[0].Position)
+	assert.Contains(t, all[0].Findings[0].Text, "checksum is ")
+	assert.Equal(t, verifiedView{Dir: filepath.Join(dir, "t-1"), Partitions: 1, Segments: 1, Records: new(int), Findings: []logFindingView{}}, all[1])
+
 	for want, args := range map[string][]string{
-		"wants at least one DIR": {},
-		"no such file":           {filepath.Join(dir, "t-9")},
+		"wants at least one DIR":                       {},
+		"--output: want table, json or yaml":           {"-o", "xml", dir},
+		"no such file":                                 {filepath.Join(dir, "t-9")},
 		"is neither a log directory nor a partition's": {t.TempDir()},
 		"--limit: want a size above 0":                 {"--limit", "0", dir},
 		segment:                                        {segment},

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -148,6 +150,16 @@ func TestConfigCheck(t *testing.T) {
 	assert.Equal(t, bad+":2: broker.log.dris: unknown property (did you mean \"log.dirs\"?)\n"+
 		bad+":5: storage.mmap: unknown key \"max_grwth\" (did you mean \"max_growth\"?)\n", got.err)
 
+	got = barnabas(t, nil, "config", "check", bad, "-o", "json")
+	assert.Equal(t, exitWrong, got.code)
+	assert.JSONEq(t, `{"file": "`+bad+`", "sound": false, "warnings": [], "faults": [
+		{"file": "`+bad+`", "line": 2, "path": "broker.log.dris", "text": "unknown property (did you mean \"log.dirs\"?)"},
+		{"file": "`+bad+`", "line": 5, "path": "storage.mmap", "text": "unknown key \"max_grwth\" (did you mean \"max_growth\"?)"}]}`, got.out)
+	got = barnabas(t, nil, "config", "check", file, "-o", "yaml")
+	assert.Equal(t, exitOK, got.code, got.err)
+	assert.Contains(t, got.out, "sound: true\n")
+	assert.Contains(t, got.out, "  data: /a\n")
+
 	got = barnabas(t, nil, "config", "check", filepath.Join(t.TempDir(), "none.yaml"))
 	assert.Equal(t, exitWrong, got.code)
 	assert.Contains(t, got.err, "no such file")
@@ -227,4 +239,43 @@ func TestUnknownCommand(t *testing.T) {
 	got := barnabas(t, nil, "srve")
 	assert.NotEqual(t, exitOK, got.code)
 	assert.Contains(t, got.err, "srve")
+}
+
+// TestEveryCommandHasExamples: who asks for --help sees what to type, and the examples are of commands and flags that there are.
+func TestEveryCommandHasExamples(t *testing.T) {
+	a := newApp(nil, nil, nil, nil)
+	a.parts = testParts(t)
+	flag := regexp.MustCompile(`(?:^| )(-[a-zA-Z]|--[a-z][a-z-]*)`)
+	commands := 0
+	var look func(*cobra.Command)
+	look = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			look(sub)
+		}
+		if c.HasSubCommands() || c.GroupID == kafkaToolsGroup {
+			return
+		}
+		commands++
+		assert.NotEmpty(t, c.Example, c.CommandPath())
+		for line := range strings.Lines(c.Example) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), " | ")
+			words := strings.Fields(line)
+			if len(words) == 0 || words[0] != "barnabas" || c.DisableFlagParsing {
+				continue
+			}
+			if !assert.True(t, line == c.CommandPath() || strings.HasPrefix(line, c.CommandPath()+" "), "%s has the example %q", c.CommandPath(), line) {
+				continue
+			}
+			for _, m := range flag.FindAllStringSubmatch(regexp.MustCompile(`'[^']*'|"[^"]*"|\$\([^)]*\)`).ReplaceAllString(line, "x"), -1) {
+				name := strings.TrimLeft(m[1], "-")
+				known := c.Flags().Lookup(name)
+				if len(name) == 1 {
+					known = c.Flags().ShorthandLookup(name)
+				}
+				assert.NotNil(t, known, "%s has the example %q", c.CommandPath(), line)
+			}
+		}
+	}
+	look(newRoot(a))
+	assert.Greater(t, commands, 40)
 }

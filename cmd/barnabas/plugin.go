@@ -92,7 +92,9 @@ func newPluginNew(a *app) *cobra.Command {
 		Use:   "new NAME",
 		Short: "Write the repository of a new plug-in",
 		Long:  "Writes a Go module with a plug-in that works, its tests, a configuration and a README, into a new folder. It builds, and passes `barnabas plugin check`.",
-		Args:  exactly("NAME"),
+		Example: `  barnabas plugin new geo
+  barnabas plugin new --role compression snappier --dir ./snappier`,
+		Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if dir == "" {

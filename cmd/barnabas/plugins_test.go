@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +19,26 @@ func TestPluginsListsAll(t *testing.T) {
 	for _, word := range []string{"storage\n", "mmap", "sendfile", "max_growth", "size, default 8MiB", "election\n", "standalone", "murmur2", "roundrobin", "zstd", "topic", "memory"} {
 		assert.Contains(t, got.out, word)
 	}
+}
+
+func TestPluginsForPrograms(t *testing.T) {
+	got := barnabas(t, nil, "plugins", "-o", "json")
+	require.Equal(t, exitOK, got.code, got.err)
+	var v pluginsView
+	require.NoError(t, json.Unmarshal([]byte(got.out), &v))
+	var roles []string
+	for _, role := range v.Roles {
+		roles = append(roles, role.Role)
+		for _, one := range role.Implementations {
+			assert.NotEmpty(t, one.Summary, one.Name)
+			if one.Name == "mmap" {
+				assert.Contains(t, one.Options, optionView{Name: "max_growth", Type: "size", Default: "8MiB", Doc: one.Options[2].Doc})
+			}
+		}
+	}
+	assert.Equal(t, []string{"storage", "election", "partitioner", "compression", "offsets", "gateway"}, roles)
+	assert.Nil(t, v.Processes)
+	assert.Equal(t, exitWrong, barnabas(t, nil, "plugins", "-o", "xml").code)
 }
 
 // TestEveryPluginCanBeConfigured looks at each implementation in the binary as who configures it does.

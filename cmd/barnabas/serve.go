@@ -49,6 +49,9 @@ The configuration is the file named by -c or BARNABAS_CONFIG, else barnabas.yaml
 Over the file go environment variables, one for each key, such as BARNABAS_BROKER_LOG_DIRS=/data, BARNABAS_STORAGE=sendfile or
 BARNABAS_STORAGE_SENDFILE_CHUNK=1MiB, and over those --set. With --kafka-environment those of Apache Kafka's container image, such as
 KAFKA_NUM_PARTITIONS=3, count too; they go below the others.`,
+		Example: `  barnabas serve
+  barnabas serve -c barnabas.yaml
+  barnabas serve --set broker.log.dirs=/data --set storage=sendfile`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := logs.over(defaultLogging()); err != nil { // before a file is looked for

@@ -10,9 +10,10 @@ import (
 
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  exactly(),
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  barnabas version",
+		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(a.out, "barnabas %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
