@@ -92,7 +92,8 @@ type produceCall struct {
 	mu       sync.Mutex // guards what follows, once something waits
 	response *wire.Response
 	waits    []produceWait
-	left     int // waits that are not over, and 1 until all of them are known
+	ends     []func(error) // of each of waits; kept, as they are about nothing but the place in it
+	left     int           // waits that are not over, and 1 until all of them are known
 	pending  *wire.Pending
 	timer    *time.Timer
 }
@@ -381,7 +382,10 @@ func (x *produceCall) register() bool {
 		x.mu.Lock()
 		x.left++
 		x.mu.Unlock()
-		done, err, cancel := w.p.Committed(w.appended, x.request.acks, func(err error) { x.finish(i, err) })
+		if i == len(x.ends) {
+			x.ends = append(x.ends, func(err error) { x.finish(i, err) })
+		}
+		done, err, cancel := w.p.Committed(w.appended, x.request.acks, x.ends[i])
 		if done {
 			x.finish(i, err)
 			continue

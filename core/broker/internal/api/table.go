@@ -70,6 +70,8 @@ type Table struct {
 	meter       *meter.Requests
 	// large lets one oversized body be decoded at a time.
 	large sync.Mutex
+	// requests are those of handlers that decode bodies themselves, to be used again.
+	requests sync.Pool
 }
 
 type row struct {
@@ -181,22 +183,33 @@ func (t *Table) Refuse(key, version int16) error {
 // the connection, as in Kafka; bytes behind it are ignored.
 func (t *Table) Serve(ctx context.Context, w *wire.Request) Reply {
 	r := t.row(w.Key, w.Version)
-	req := Request{wire: w, row: r, meter: t.meter}
 	if r == nil {
-		return t.unsupportedApiVersions(&req)
+		return t.unsupportedApiVersions(&Request{wire: w, meter: t.meter})
 	}
 	if instead, ok := t.mayPass(ctx, r, w); !ok {
 		return instead
 	}
 	if r.raw {
-		return r.handler(ctx, &req)
+		return t.serveRaw(ctx, r, w)
 	}
 	body, err := t.decode(r, w)
 	if err != nil {
 		return wire.Close(err)
 	}
-	req.Body = body
-	return r.handler(ctx, &req)
+	return r.handler(ctx, &Request{wire: w, row: r, meter: t.meter, Body: body})
+}
+
+// serveRaw is Serve for handlers that decode the body themselves, and keep nothing of the request.
+func (t *Table) serveRaw(ctx context.Context, r *row, w *wire.Request) Reply {
+	req, ok := t.requests.Get().(*Request)
+	if !ok {
+		req = &Request{}
+	}
+	*req = Request{wire: w, row: r, meter: t.meter}
+	reply := r.handler(ctx, req)
+	*req = Request{}
+	t.requests.Put(req)
+	return reply
 }
 
 func (t *Table) decode(r *row, w *wire.Request) (kmsg.Request, error) {

@@ -16,6 +16,7 @@ const (
 // sender writes responses. It belongs to the goroutine whose turn it is to write.
 type sender struct {
 	gather net.Buffers // kept for its capacity
+	rest   net.Buffers // of gather, while it is written
 }
 
 // send writes r, whose size is filled in.
@@ -69,8 +70,9 @@ func (s *sender) gatherAll(c *Conn, r *Response) error {
 	if from < len(r.B) {
 		all = append(all, r.B[from:])
 	}
-	s.gather = all
-	_, err := all.WriteTo(c.nc)
+	s.gather, s.rest = all, all
+	_, err := s.rest.WriteTo(c.nc)
+	s.rest = nil
 	clear(s.gather)
 	if cap(s.gather) > 64 {
 		s.gather = nil
