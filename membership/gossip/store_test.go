@@ -38,7 +38,7 @@ func TestDamagedStore(t *testing.T) {
 
 	var files []string
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && d.Name() != member.IdentityFile {
+		if err == nil && d.Type().IsRegular() {
 			files = append(files, path)
 		}
 		return err
@@ -62,8 +62,10 @@ func TestDamagedStore(t *testing.T) {
 			m := s.Member().(*soloMember)
 			if err := m.coordination.Start(ctx); err != nil {
 				require.ErrorContains(t, err, dir, what)
+				require.NotContains(t, err.Error(), "panic", what)
 				refused++
 			} else {
+				require.NotEqual(t, member.IdentityFile, filepath.Base(path), what)
 				require.NoError(t, m.Stop(ctx), what)
 			}
 			require.NoError(t, os.RemoveAll(dir))

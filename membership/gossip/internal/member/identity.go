@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -83,8 +84,11 @@ func (c ClusterID) Valid() bool {
 // IdentityFile is the name of the file in the directory of the raft store.
 const IdentityFile = "identity.json"
 
-// identityFormat is the number of the file's format. Newer ones are refused.
-const identityFormat = 1
+// identityFormat is the number of the file's format. Others are refused.
+const identityFormat = 2
+
+// ErrDamaged says that a file of an identity isn't as it was written.
+var ErrDamaged = errors.New("the identity of this directory is damaged")
 
 // ErrForeignCluster says that a server belongs to another raft cluster.
 var ErrForeignCluster = errors.New("belongs to another raft cluster")
@@ -109,6 +113,20 @@ type identityJSON struct {
 	Proposed bool `json:"proposed,omitempty"`
 	// By is the server that has proposed the cluster, when this one has promised itself to it.
 	By ServerID `json:"by,omitempty"`
+	// Checksum is the CRC-32C of the file as it would be with an empty one, in hexadecimal.
+	Checksum string `json:"crc32c"`
+}
+
+// text gives the file, with its checksum.
+func (v identityJSON) text() ([]byte, error) {
+	v.Checksum = ""
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	v.Checksum = fmt.Sprintf("%08x", crc32.Checksum(plain, crc32.MakeTable(crc32.Castagnoli)))
+	text, err := json.Marshal(v)
+	return append(text, '\n'), err
 }
 
 // OpenIdentity reads the identity of a directory, which must exist, or gives it one: name is the decimal broker id, or [Generated].
@@ -151,27 +169,31 @@ func ReadIdentity(dir string) (*Identity, error) {
 	}
 	v, err := parseIdentity(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w; restore the file from a backup, or remove this server from the cluster, move the directory away and start the broker again", path, err)
 	}
 	return &Identity{dir: dir, server: v.Server, cluster: v.Cluster, proposed: v.Proposed, by: v.By}, nil
 }
 
+// parseIdentity reads the file. What isn't byte for byte as this program writes it was changed by a disk or by a hand.
 func parseIdentity(text []byte) (identityJSON, error) {
 	var version struct{ Format int }
 	if err := json.Unmarshal(text, &version); err != nil {
-		return identityJSON{}, fmt.Errorf("it can't be read: %w", err)
+		return identityJSON{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if version.Format != identityFormat {
-		return identityJSON{}, fmt.Errorf("it has format %d, this program knows %d", version.Format, identityFormat)
+		return identityJSON{}, fmt.Errorf("%w, or another version's: it has format %d, this program knows %d", ErrDamaged, version.Format, identityFormat)
 	}
 	var v identityJSON
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
-		return identityJSON{}, fmt.Errorf("it can't be read: %w", err)
+		return identityJSON{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if want, err := v.text(); err != nil || !bytes.Equal(text, want) {
+		return identityJSON{}, fmt.Errorf("%w: its checksum is wrong", ErrDamaged)
 	}
 	if !v.Server.Valid() || !v.Cluster.Valid() || v.Proposed && v.Cluster == "" || v.By != "" && !v.By.Valid() {
-		return identityJSON{}, fmt.Errorf("server %q of cluster %q makes no sense", v.Server, v.Cluster)
+		return identityJSON{}, fmt.Errorf("%w: server %q of cluster %q makes no sense", ErrDamaged, v.Server, v.Cluster)
 	}
 	return v, nil
 }
@@ -253,12 +275,12 @@ func (i *Identity) Release(c ClusterID) error {
 
 // write replaces the file, and remembers the cluster once that is durable.
 func (i *Identity) write(c ClusterID, proposed bool, by ServerID) error {
-	text, err := json.Marshal(identityJSON{Format: identityFormat, Server: i.server, Cluster: c, Proposed: proposed, By: by})
+	text, err := identityJSON{Format: identityFormat, Server: i.server, Cluster: c, Proposed: proposed, By: by}.text()
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(i.dir, IdentityFile)
-	if err := writeDurably(path+".tmp", append(text, '\n')); err != nil {
+	if err := writeDurably(path+".tmp", text); err != nil {
 		return err
 	}
 	if err := os.Rename(path+".tmp", path); err != nil {

@@ -3,6 +3,8 @@ package member
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,25 +71,60 @@ func TestIdentityOfAnotherDirectoryIsAnother(t *testing.T) {
 }
 
 func TestIdentityThatMakesNoSenseIsRefused(t *testing.T) {
+	// summed gives a file whose checksum is right.
+	summed := func(v identityJSON) string {
+		text, err := v.text()
+		require.NoError(t, err)
+		return string(text)
+	}
 	for name, text := range map[string]string{
 		"empty":           ``,
-		"torn":            `{"format":1,"server":"3-0123`,
-		"newer":           `{"format":2,"server":"3-0123456789abcdef"}`,
-		"no server":       `{"format":1}`,
-		"unknown member":  `{"format":1,"server":"3-0123456789abcdef","x":1}`,
-		"hostile server":  `{"format":1,"server":"../3-0123456789abcdef"}`,
-		"hostile cluster": `{"format":1,"server":"3-0123456789abcdef","cluster":"x"}`,
+		"torn":            `{"format":2,"server":"3-0123`,
+		"newer":           summed(identityJSON{Format: 3, Server: "3-0123456789abcdef"}),
+		"no server":       summed(identityJSON{Format: 2}),
+		"no checksum":     `{"format":2,"server":"3-0123456789abcdef"}` + "\n",
+		"unknown member":  `{"format":2,"server":"3-0123456789abcdef","x":1,"crc32c":"00000000"}` + "\n",
+		"hostile server":  summed(identityJSON{Format: 2, Server: "../3-0123456789abcdef"}),
+		"hostile cluster": summed(identityJSON{Format: 2, Server: "3-0123456789abcdef", Cluster: "x"}),
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(dir, IdentityFile), []byte(text), 0o644))
-			_, err := OpenIdentity(dir, "3")
-			require.ErrorContains(t, err, IdentityFile)
-			kept, err := os.ReadFile(filepath.Join(dir, IdentityFile))
-			require.NoError(t, err)
-			assert.Equal(t, text, string(kept))
-		})
+		t.Run(name, func(t *testing.T) { refusesIdentity(t, text) })
 	}
+}
+
+func refusesIdentity(t *testing.T, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, IdentityFile)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	_, err := OpenIdentity(dir, "3")
+	require.ErrorIs(t, err, ErrDamaged, text)
+	require.ErrorContains(t, err, path)
+	kept, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, text, string(kept), "nothing is put in its place")
+}
+
+// TestDamagedIdentityIsRefused flips each bit of the file, and cuts it at each byte: none of that is taken for another server, or another
+// cluster.
+func TestDamagedIdentityIsRefused(t *testing.T) {
+	v := identityJSON{Format: identityFormat, Server: "3-0123456789abcdef", Cluster: NewClusterID(), By: "4-0123456789abcdef"}
+	text, err := v.text()
+	require.NoError(t, err)
+	read, err := parseIdentity(text)
+	require.NoError(t, err)
+	read.Checksum = ""
+	require.Equal(t, v, read)
+	for i := range text {
+		_, err := parseIdentity(text[:i])
+		require.ErrorIs(t, err, ErrDamaged, "cut at %d", i)
+		for bit := range 8 {
+			damaged := slices.Clone(text)
+			damaged[i] ^= 1 << bit
+			_, err := parseIdentity(damaged)
+			require.ErrorIs(t, err, ErrDamaged, "bit %d of byte %d", bit, i)
+		}
+	}
+	refusesIdentity(t, strings.Replace(string(text), "3-0123", "3-0124", 1))
 }
 
 func TestDirectoryThatLostItsIdentityIsRefused(t *testing.T) {
