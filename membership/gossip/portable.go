@@ -37,6 +37,8 @@ type unfinished struct {
 	Index   uint64             `json:"index"`
 	Term    uint64             `json:"term"`
 	Servers []consensus.Server `json:"servers"`
+	// Backup is the directory with the store that is being recovered; empty for an import.
+	Backup string `json:"backup,omitempty"`
 }
 
 // offline is one directory, locked.
@@ -46,10 +48,23 @@ type offline struct {
 	unfinished *unfinished
 	stored     *consensus.Stored // nil when the server never was part of a cluster
 	id         string            // of the server; empty when the directory has none
+	cluster    member.ClusterID  // raft's, that the server belongs to
 }
 
 // enter locks the directory of a coordination that isn't started, and reads what is there. It returns nil when there is no directory.
-func (c *coordination) enter(ctx context.Context) (o *offline, err error) {
+func (c *coordination) enter(ctx context.Context) (*offline, error) {
+	o, err := c.lock(ctx)
+	if err != nil || o == nil {
+		return nil, err
+	}
+	if err := o.read(); err != nil {
+		return nil, errors.Join(err, o.unlock())
+	}
+	return o, nil
+}
+
+// lock is enter without reading.
+func (c *coordination) lock(ctx context.Context) (*offline, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -69,11 +84,7 @@ func (c *coordination) enter(ctx context.Context) (o *offline, err error) {
 	case err != nil:
 		return nil, err
 	}
-	o = &offline{h: h, unlock: lock.Close}
-	if err := o.read(); err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	return o, nil
+	return &offline{h: h, unlock: lock.Close}, nil
 }
 
 func (o *offline) read() error {
@@ -84,7 +95,7 @@ func (o *offline) read() error {
 	if err != nil {
 		return err
 	}
-	o.id = string(id.Server())
+	o.id, o.cluster = string(id.Server()), id.Cluster()
 	if o.unfinished, err = readUnfinished(o.h.dir); err != nil || o.unfinished != nil {
 		return err
 	}
@@ -113,9 +124,17 @@ func readUnfinished(dir string) (*unfinished, error) {
 func checkFinished(dir string) error {
 	u, err := readUnfinished(dir)
 	if err == nil && u != nil {
-		err = fmt.Errorf("%w: %s", election.ErrUnfinished, dir)
+		err = u.err(dir)
 	}
 	return err
+}
+
+// err says what was begun in a directory.
+func (u *unfinished) err(dir string) error {
+	if u.Backup != "" {
+		return fmt.Errorf("%w: it is a recovery of %s, whose store as it was is in %s", election.ErrUnfinished, dir, u.Backup)
+	}
+	return fmt.Errorf("%w: %s", election.ErrUnfinished, dir)
 }
 
 // Export reads the store of this server, if it can tell what was agreed on: no other server votes.
@@ -155,7 +174,7 @@ func (c *coordination) exportAmong(ctx context.Context, others []election.Coordi
 		}
 		defer at.unlock() //nolint:errcheck // of a directory that was only read
 		if at.unfinished != nil {
-			return e, fmt.Errorf("%w: %s", election.ErrUnfinished, at.h.dir)
+			return e, at.unfinished.err(at.h.dir)
 		}
 		if at.stored == nil {
 			continue
@@ -255,6 +274,17 @@ func majority(servers []consensus.Server, have map[string]bool) error {
 		election.ErrUnavailable, voters, strings.Join(missing, ", "))
 }
 
+// otherVoters names the servers that vote besides one.
+func otherVoters(servers []consensus.Server, but string) (names []string) {
+	for _, s := range servers {
+		if s.Voter && s.ID != but {
+			names = append(names, fmt.Sprintf("%s at %s", s.ID, s.Address))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Import makes a store with a snapshot, of a cluster in which this server alone votes.
 func (c *coordination) Import(ctx context.Context, d election.Dump, o election.ImportOptions) error {
 	if err := c.load(ctx, &d, o); err != nil {
@@ -311,6 +341,8 @@ func (c *coordination) load(ctx context.Context, d *election.Dump, o election.Im
 // replacement says how a store is to begin that a dump is put into, or why that must not be.
 func (o *offline) replacement(d *election.Dump, replace bool) (*unfinished, error) {
 	switch {
+	case o.unfinished != nil && o.unfinished.Backup != "":
+		return nil, o.unfinished.err(o.h.dir)
 	case o.unfinished != nil:
 		return o.unfinished, nil
 	case o.stored == nil:
@@ -318,11 +350,9 @@ func (o *offline) replacement(d *election.Dump, replace bool) (*unfinished, erro
 	case !replace:
 		return nil, fmt.Errorf("%w: %s", election.ErrNotEmpty, o.h.dir)
 	}
-	for _, s := range o.stored.Servers {
-		if s.Voter && s.ID != o.id {
-			return nil, fmt.Errorf("%w: other servers vote in the cluster that is there, and would go on with it: move the directories of all its servers away, %s too, and import into none",
-				election.ErrConflict, o.h.dir)
-		}
+	if others := otherVoters(o.stored.Servers, o.id); len(others) > 0 {
+		return nil, fmt.Errorf("%w: in the cluster that is there %s vote, too, and would go on with it: set the stores of all its servers aside (coordination reset), that in %s too, and import into none",
+			election.ErrConflict, strings.Join(others, ", "), o.h.dir)
 	}
 	have := o.stored.Machine.Kept().Export()
 	if have.ClusterID != "" {
@@ -339,11 +369,6 @@ func (o *offline) write(ctx context.Context, plan *unfinished, d *election.Dump)
 	if err != nil {
 		return err
 	}
-	if identity.Cluster() == "" {
-		if err := identity.Adopt(member.NewClusterID()); err != nil {
-			return err
-		}
-	}
 	if len(plan.Servers) == 0 {
 		address, err := reachable(ctx, o.h.advertise)
 		if err != nil {
@@ -358,6 +383,11 @@ func (o *offline) write(ctx context.Context, plan *unfinished, d *election.Dump)
 	path := filepath.Join(o.h.dir, unfinishedFile)
 	if err := errors.Join(os.WriteFile(path, text, 0o644), durable(path), durable(o.h.dir)); err != nil {
 		return err
+	}
+	if plan.Backup != "" || identity.Cluster() == "" {
+		if _, err := identity.Refound(); err != nil {
+			return err
+		}
 	}
 	stored := &consensus.Stored{Machine: machine.Of(state.FromDump(d)), Servers: plan.Servers, Index: plan.Index, Term: plan.Term}
 	if err := consensus.WriteStore(o.h.dir, stored, o.h.log); err != nil {

@@ -262,6 +262,15 @@ func (i *Identity) Proposed() bool {
 	return i.proposed
 }
 
+// Refound makes this server the first of a raft cluster that begins with what it knows of the former one, with a new identity, durable on
+// return: whoever belongs to the former one is a stranger from then on.
+func (i *Identity) Refound() (ClusterID, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	c := NewClusterID()
+	return c, i.write(c, false, "")
+}
+
 // Release takes back that this server belongs to a cluster which was proposed and never came to be. Only the one who has proposed it can
 // know that. It does nothing when the server belongs to another cluster or to none.
 func (i *Identity) Release(c ClusterID) error {
