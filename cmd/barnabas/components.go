@@ -57,6 +57,10 @@ type (
 	voterOptions = gossip.Options
 	voterStatus  = gossip.Status
 	voterOrder   = gossip.Order
+
+	recoverOptions = gossip.RecoverOptions
+	recovery       = gossip.Recovery
+	setAside       = gossip.Aside
 )
 
 // votersPlugin is the coordination that has voters.

@@ -19,7 +19,7 @@ import (
 func newCoordination(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "coordination",
-		Short: "Move, back up and restore what brokers agree on; see and change who votes",
+		Short: "Move, back up, restore and recover what brokers agree on; see and change who votes",
 		Long: `What the brokers of a cluster agree on (topics with their ids, assignments, states and epochs; configurations; positions of producer
 ids and broker ids; the cluster's id) is kept by the coordination that ` + "`election`" + ` chooses. These commands take it out and put it in as
 a whole. Records are not part of it: they stay in the log directories, and with them groups and their offsets, which are records.
@@ -27,7 +27,8 @@ a whole. Records are not part of it: they stay in the log directories, and with 
 Configurations are named by their files, as for ` + "`serve`" + `: each is that of any one broker of the cluster.`,
 	}
 	cmd.AddCommand(newCoordinationBackup(a), newCoordinationCopy(a), newCoordinationExport(a), newCoordinationImport(a), newCoordinationRestore(a),
-		newCoordinationStatus(a), newCoordinationMembers(a), newCoordinationPromote(a), newCoordinationRemove(a))
+		newCoordinationStatus(a), newCoordinationMembers(a), newCoordinationPromote(a), newCoordinationRemove(a),
+		newCoordinationRecover(a), newCoordinationReset(a))
 	return cmd
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -208,20 +207,7 @@ func (p *place) leaderless(d *election.Dump) (n int) {
 	if _, alone := p.coordination.(election.Solitary); !alone {
 		return 0
 	}
-	id := p.c.broker.BrokerID
-	for _, m := range p.metas {
-		if id < 0 {
-			id = m.BrokerID
-		}
-	}
-	for i := range d.Topics {
-		for _, part := range d.Topics[i].Partitions {
-			if part.State != nil && !slices.Contains(part.State.ISR, id) || part.State == nil && !slices.Contains(part.Replicas, id) {
-				n++
-			}
-		}
-	}
-	return n
+	return p.outOfSync(d)
 }
 
 // strays lists logs in the broker's directories that are of topics which a dump doesn't know.

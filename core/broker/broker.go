@@ -49,7 +49,8 @@ type Broker struct {
 	epoch     atomic.Int64 // of the registration; -1 before
 	journal   *journal.Journal
 	phase     atomic.Pointer[phase]
-	lostAt    atomic.Int64 // when the registration was lost, in Unix nanoseconds; 0 while there is one
+	lostAt    atomic.Int64  // when the registration was lost, in Unix nanoseconds; 0 while there is one
+	lost      chan struct{} // closed when the registration is lost, and replaced when there is another one; guarded by mu
 	addresses atomic.Pointer[[]kafka.Listener]
 	serving   atomic.Bool   // all rooms below are there
 	ready     chan struct{} // closed when clients are answered

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/journal"
+	"github.com/barnabas-mq/barnabas/core/broker/internal/peers"
 	"github.com/barnabas-mq/barnabas/core/election"
 )
 
@@ -96,13 +97,44 @@ func (b *Broker) Err() error {
 	return b.failure
 }
 
+// undecidedPatience is how long a broker that stops, and isn't registered any more, waits for a controller to take its leaderships.
+const undecidedPatience = 2 * time.Second
+
+// decidable bounds a context: it ends soon after the registration is lost, as it is when nothing can be decided any more. Nobody takes
+// leaderships from a broker that isn't registered, and to wait for the coordination could be to wait for ever.
+func (b *Broker) decidable(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	b.mu.Lock()
+	lost := b.lost
+	b.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-lost:
+		case <-ctx.Done():
+			return
+		}
+		t := time.NewTimer(undecidedPatience)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(); <-done }
+}
+
 // handOver asks the controller to give this broker's leaderships to others (controlled shutdown), and tries again where some
 // remain. A broker that is alone has nobody to hand them to.
-func (b *Broker) handOver(ctx context.Context) error {
+func (b *Broker) handOver(whole context.Context) error {
 	c := &b.o.Config
 	if !c.ControlledShutdownEnable || b.epoch.Load() < 0 || b.alone() || b.Err() != nil {
 		return nil
 	}
+	ctx, end := b.decidable(whole)
+	defer end()
 	begin := time.Now()
 	channel := b.newChannel()
 	defer channel.Close()
@@ -114,21 +146,18 @@ func (b *Broker) handOver(ctx context.Context) error {
 			case <-t.C:
 			case <-ctx.Done():
 				t.Stop()
-				return nil
 			}
 		}
-		req := kmsg.NewPtrControlledShutdownRequest()
-		req.Version, req.BrokerID, req.BrokerEpoch = 3, b.id, b.epoch.Load()
-		asking, cancel := context.WithTimeout(ctx, max(c.ControllerSocketTimeout, time.Second))
-		resp, err := channel.Do(asking, req)
-		cancel()
-		if err == nil {
-			answer := resp.(*kmsg.ControlledShutdownResponse)
-			left = len(answer.PartitionsRemaining)
-			err = kerr.ErrorForCode(answer.ErrorCode)
+		var err error
+		if ctx.Err() == nil {
+			left, err = b.askToTakeOver(ctx, channel)
 		}
 		switch {
+		case whole.Err() != nil:
+			return nil
 		case ctx.Err() != nil:
+			b.log.Warn("stopping without handing leaderships over: this broker isn't registered any more, as when nothing can be decided; others lead as soon as they can",
+				"waited", time.Since(begin).Round(time.Millisecond))
 			return nil
 		case err != nil:
 			b.log.Warn("the controller could not be asked to take the leaderships of this broker", "err", err)
@@ -139,6 +168,20 @@ func (b *Broker) handOver(ctx context.Context) error {
 	}
 	b.log.Warn("stopping all the same: some partitions have no other leader", "partitions", left)
 	return nil
+}
+
+// askToTakeOver asks once, and says how many leaderships are left.
+func (b *Broker) askToTakeOver(ctx context.Context, channel *peers.Channel) (left int, err error) {
+	req := kmsg.NewPtrControlledShutdownRequest()
+	req.Version, req.BrokerID, req.BrokerEpoch = 3, b.id, b.epoch.Load()
+	ctx, cancel := context.WithTimeout(ctx, max(b.o.Config.ControllerSocketTimeout, time.Second))
+	defer cancel()
+	resp, err := channel.Do(ctx, req)
+	if err != nil {
+		return 0, err
+	}
+	answer := resp.(*kmsg.ControlledShutdownResponse)
+	return len(answer.PartitionsRemaining), kerr.ErrorForCode(answer.ErrorCode)
 }
 
 // alone reports whether no other broker is known to live.

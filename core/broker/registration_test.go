@@ -66,7 +66,7 @@ func registered(t *testing.T) (*Broker, *registrar) {
 	r.answers <- nil
 	first, err := r.register(t.Context(), election.Broker{})
 	require.NoError(t, err)
-	b.epoch.Store(first.Epoch())
+	b.registered(first.Epoch(), false)
 	b.keepRegistered(election.Broker{ID: 1}, first)
 	return b, r
 }
@@ -105,4 +105,25 @@ func TestStopsWhileItRegisters(t *testing.T) {
 	require.Eventually(t, func() bool { return len(r.answers) == 0 }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Stop(t.Context()))
 	require.NoError(t, b.Err())
+}
+
+// TestNothingIsDecidedWithoutARegistration waits for decisions while the broker is registered, and soon no longer when it isn't.
+func TestNothingIsDecidedWithoutARegistration(t *testing.T) {
+	b, r := registered(t)
+	ctx, end := b.decidable(t.Context())
+	defer end()
+	require.NoError(t, ctx.Err())
+	close(r.last.lost)
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		require.Fail(t, "it waits for ever")
+	}
+	r.answers <- nil
+	require.Eventually(t, func() bool { return b.epoch.Load() == 2 }, time.Minute, time.Millisecond)
+	again, endAgain := b.decidable(t.Context())
+	require.NoError(t, again.Err(), "it is registered again")
+	endAgain()
+	require.Error(t, again.Err())
+	require.NoError(t, b.Stop(t.Context()))
 }

@@ -42,11 +42,17 @@ func (b *Broker) enter(what string) {
 func (b *Broker) registered(epoch int64, again bool) {
 	b.epoch.Store(epoch)
 	b.lostAt.Store(0)
+	b.mu.Lock()
+	b.lost = make(chan struct{})
+	b.mu.Unlock()
 	b.journal.Record(journal.Registered{Broker: b.id, Epoch: epoch, Again: again})
 }
 
 func (b *Broker) unregistered(epoch int64) {
 	b.lostAt.Store(time.Now().UnixNano())
+	b.mu.Lock()
+	close(b.lost)
+	b.mu.Unlock()
 	b.journal.Record(journal.RegistrationLost{Broker: b.id, Epoch: epoch})
 }
 

@@ -185,7 +185,8 @@ func describe(e Entity) string {
 // How far Raise goes. Each is more than a cluster uses between a backup and its restoration, in years, and leaves room for two thousand
 // restorations.
 const (
-	raiseEpochs      = 1_000_000
+	// RaisedEpochs is by how much leader epochs, controller epochs and broker epochs rise.
+	RaisedEpochs     = 1_000_000
 	raiseBrokerIDs   = 1_000
 	raiseProducerIDs = 1_000_000_000_000
 )
@@ -207,20 +208,20 @@ func (d *Dump) Raise() error {
 				continue
 			}
 			st := *p.State
-			if st.LeaderEpoch > math.MaxInt32-2*raiseEpochs {
+			if st.LeaderEpoch > math.MaxInt32-2*RaisedEpochs {
 				return d.invalid("topic %q partition %d: no leader epochs are left above %d", t.Name, n, st.LeaderEpoch)
 			}
-			st.LeaderEpoch += raiseEpochs
+			st.LeaderEpoch += RaisedEpochs
 			p.State = &st
 		}
 	}
-	if d.ControllerEpoch > math.MaxInt32-2*raiseEpochs || d.LastBrokerID > math.MaxInt32-2*raiseBrokerIDs ||
-		d.BrokerEpoch > math.MaxInt64-2*raiseEpochs || d.NextProducerID > math.MaxInt64-2*raiseProducerIDs {
+	if d.ControllerEpoch > math.MaxInt32-2*RaisedEpochs || d.LastBrokerID > math.MaxInt32-2*raiseBrokerIDs ||
+		d.BrokerEpoch > math.MaxInt64-2*RaisedEpochs || d.NextProducerID > math.MaxInt64-2*raiseProducerIDs {
 		return d.invalid("no room above controller epoch %d, broker epoch %d, broker id %d, producer id %d",
 			d.ControllerEpoch, d.BrokerEpoch, d.LastBrokerID, d.NextProducerID)
 	}
-	raised.ControllerEpoch += raiseEpochs
-	raised.BrokerEpoch += raiseEpochs
+	raised.ControllerEpoch += RaisedEpochs
+	raised.BrokerEpoch += RaisedEpochs
 	raised.NextProducerID += raiseProducerIDs
 	raised.LastBrokerID = max(d.LastBrokerID, firstGenerated-1) + raiseBrokerIDs
 	*d = raised

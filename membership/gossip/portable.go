@@ -115,7 +115,7 @@ func readUnfinished(dir string) (*unfinished, error) {
 	}
 	var u unfinished
 	if err := json.Unmarshal(text, &u); err != nil || u.Index == 0 || u.Term == 0 {
-		return nil, fmt.Errorf("%w: %s can't be read: move the directory away", election.ErrUnfinished, path)
+		return nil, fmt.Errorf("%w: %s can't be read: set the store aside (coordination reset)", election.ErrUnfinished, path)
 	}
 	return &u, nil
 }

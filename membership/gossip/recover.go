@@ -226,7 +226,11 @@ func (c *coordination) setAside(ctx context.Context, confirmed bool) (a Aside, e
 	a.Damage = at.read()
 	a.Server = at.id
 	if a.Damage == nil && at.id == "" {
-		return a, fmt.Errorf("%w: %s", election.ErrEmpty, at.h.dir)
+		entries, err := os.ReadDir(at.h.dir)
+		if err != nil || len(entries) == 0 {
+			return a, errors.Join(fmt.Errorf("%w: %s", election.ErrEmpty, at.h.dir), err)
+		}
+		a.Damage = fmt.Errorf("%s has no %s", at.h.dir, member.IdentityFile)
 	}
 	if !confirmed {
 		if err := at.spared(ctx); err != nil {

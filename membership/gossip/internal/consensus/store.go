@@ -12,6 +12,7 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/types"
+	"go.etcd.io/bbolt"
 )
 
 // defaultSegmentSize is how large the log's files are. Each is allocated ahead, and there are always two.
@@ -53,10 +54,10 @@ func damaged(dir string, err error) error {
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	if errors.Is(err, types.ErrCorrupt) {
+	if errors.Is(err, types.ErrCorrupt) || errors.Is(err, bbolt.ErrInvalid) || errors.Is(err, bbolt.ErrChecksum) || errors.Is(err, bbolt.ErrVersionMismatch) {
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return fmt.Errorf("%s: %w; to go on without it, remove this server from the cluster, move the directory away and start the broker again", dir, err)
+	return fmt.Errorf("%s: %w; to go on without it, remove this server from the cluster, set its store aside (coordination reset) and start the broker again", dir, err)
 }
 
 // check reads what raft is going to read, so that damage is named before anything is joined: raft itself would panic.

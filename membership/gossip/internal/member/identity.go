@@ -143,7 +143,7 @@ func OpenIdentity(dir, name string) (*Identity, error) {
 	}
 	for _, e := range entries {
 		if e.Name() != IdentityFile+".tmp" {
-			return nil, fmt.Errorf("%s holds %s, but no %s: whose directory it is can't be told; restore it from a backup, or move it away to begin without it",
+			return nil, fmt.Errorf("%s holds %s, but no %s: whose directory it is can't be told; restore it from a backup, or set it aside (coordination reset) to begin without it",
 				dir, e.Name(), IdentityFile)
 		}
 	}
@@ -169,7 +169,7 @@ func ReadIdentity(dir string) (*Identity, error) {
 	}
 	v, err := parseIdentity(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; restore the file from a backup, or remove this server from the cluster, move the directory away and start the broker again", path, err)
+		return nil, fmt.Errorf("%s: %w; restore the file from a backup, or remove this server from the cluster, set its store aside (coordination reset) and start the broker again", path, err)
 	}
 	return &Identity{dir: dir, server: v.Server, cluster: v.Cluster, proposed: v.Proposed, by: v.By}, nil
 }
