@@ -21,8 +21,8 @@ import (
 
 // Options are the YAML options of the storage.
 type Options struct {
-	// Chunk is the most that one sendfile(2) call, or one copy, moves.
-	Chunk config.ByteSize `yaml:"chunk" doc:"the most bytes that one sendfile(2) call, or one copy where sendfile can't be used, moves"`
+	// Chunk is the most that one sendfile(2) call moves.
+	Chunk config.ByteSize `yaml:"chunk" doc:"the most bytes that one sendfile(2) call moves; a call also ends when the socket's send buffer is full"`
 	// Reserve is the most that is reserved ahead.
 	Reserve config.ByteSize `yaml:"reserve" doc:"the most bytes of disk that are reserved ahead of the appends to a segment (beyond 64 KiB, as many as it has); 0 for none"`
 }
@@ -32,10 +32,13 @@ const (
 	maxChunk = 16 << 20
 
 	maxReserve = 1 << 30
+
+	// copyBuffer is how much is copied at a time where sendfile can't be used.
+	copyBuffer = 32 << 10
 )
 
 // DefaultOptions are the options of a configuration that names none.
-func DefaultOptions() Options { return Options{Chunk: 32 << 10, Reserve: 8 << 20} }
+func DefaultOptions() Options { return Options{Chunk: 1 << 20, Reserve: 8 << 20} }
 
 // Validate reports every option that is out of range.
 func (o Options) Validate() error {
@@ -64,7 +67,7 @@ func New(o Options) (*Storage, error) {
 	s := &Storage{chunk: int(o.Chunk), reserve: o.Reserve}
 	s.views.New = func() any { return newView(s) }
 	s.buffers.New = func() any {
-		b := make([]byte, s.chunk)
+		b := make([]byte, copyBuffer)
 		return &b
 	}
 	return s, nil
@@ -79,7 +82,7 @@ type Storage struct {
 	chunk   int
 	reserve config.ByteSize
 	views   sync.Pool // of *view
-	buffers sync.Pool // of *[]byte, each chunk long
+	buffers sync.Pool // of *[]byte, each copyBuffer long
 }
 
 // Start allows Create and Open.
