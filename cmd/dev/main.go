@@ -45,7 +45,7 @@ func run(ctx context.Context) error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(d.testCommand(), d.lintCommand(), d.generateCommand(), d.interopCommand(), d.partitionsCommand(), d.kgoCommand(), d.killCommand(), d.faultsCommand(), d.kafkaCommand(), d.kafka39Command(), d.compareCommand(), d.coordinationsCommand(), d.znodesCommand(), d.inplaceCommand())
+	root.AddCommand(d.testCommand(), d.lintCommand(), d.generateCommand(), d.interopCommand(), d.partitionsCommand(), d.kgoCommand(), d.killCommand(), d.faultsCommand(), d.kafkaCommand(), d.kafka39Command(), d.compareCommand(), d.coordinationsCommand(), d.znodesCommand(), d.inplaceCommand(), d.scaleCommand())
 	return root.ExecuteContext(ctx)
 }
 
