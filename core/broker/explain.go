@@ -74,6 +74,7 @@ func (b *Broker) explainPartition(topic string, number int32) (explain.Explanati
 		f.Here = &standing
 		f.Throttled, _ = b.throttled(id)
 	}
+	f.FetchThrottled = func(broker int32) bool { return config.FollowerThrottledReplicas.Has(number, broker) }
 	return explain.Partition(f), nil
 }
 

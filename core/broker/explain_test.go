@@ -220,6 +220,21 @@ func isSessionTimeout(f struct{ Code, Text string }) bool {
 	return f.Code == "rebalance" && strings.Contains(f.Text, "was not heard of for its session timeout")
 }
 
+// place makes a topic of one partition with its replicas on certain brokers, the first of them its leader.
+func place(t *testing.T, c *brokertest.Cluster, topic string, replicas ...int32) {
+	t.Helper()
+	controller, err := c.Controller(t.Context())
+	require.NoError(t, err)
+	req := kmsg.NewPtrCreateTopicsRequest()
+	in := kmsg.NewCreateTopicsRequestTopic()
+	in.Topic, in.NumPartitions, in.ReplicationFactor = topic, -1, -1
+	in.ReplicaAssignment = []kmsg.CreateTopicsRequestTopicReplicaAssignment{{Replicas: replicas}}
+	req.Topics = append(req.Topics, in)
+	resp, err := req.RequestWith(t.Context(), client(t, c.Broker(controller).Addr()))
+	require.NoError(t, err)
+	require.NoError(t, kerr.ErrorForCode(resp.Topics[0].ErrorCode))
+}
+
 // TestExplainPartition makes a partition under-replicated, and lead by somebody else than its preferred replica, and asks why.
 func TestExplainPartition(t *testing.T) {
 	c := startCluster(t, 3, brokertest.Admin(), brokertest.Property("auto.leader.rebalance.enable", "false"), brokertest.Property("replica.lag.time.max.ms", "1000"),
@@ -229,18 +244,8 @@ func TestExplainPartition(t *testing.T) {
 	require.NoError(t, err)
 	others := slices.DeleteFunc([]int32{1, 2, 3}, func(id int32) bool { return id == controller })
 	stays, goes := others[0], others[1]
-	place := func(topic string, replicas ...int32) {
-		req := kmsg.NewPtrCreateTopicsRequest()
-		in := kmsg.NewCreateTopicsRequestTopic()
-		in.Topic, in.NumPartitions, in.ReplicationFactor = topic, -1, -1
-		in.ReplicaAssignment = []kmsg.CreateTopicsRequestTopicReplicaAssignment{{Replicas: replicas}}
-		req.Topics = append(req.Topics, in)
-		resp, err := req.RequestWith(t.Context(), client(t, c.Broker(controller).Addr()))
-		require.NoError(t, err)
-		require.NoError(t, kerr.ErrorForCode(resp.Topics[0].ErrorCode))
-	}
-	place("t", goes, stays, controller)
-	place("alone", goes)
+	place(t, c, "t", goes, stays, controller)
+	place(t, c, "alone", goes)
 	inSync(t, c, "t", 3)
 	w := explained(t, c.Broker(goes), "partition", "t-0", func(w why) bool {
 		// The leader knows how far its followers are.

@@ -56,3 +56,31 @@ func BenchmarkScrape(b *testing.B) {
 		})
 	}
 }
+
+// TestScrapesCostNothingPerPartition: what a scrape allocates depends on how many topics there are, not on how many partitions.
+func TestScrapesCostNothingPerPartition(t *testing.T) {
+	const partitions = 200
+	b := testbroker.Start(t, brokertest.Admin())
+	admin := kadm.NewClient(client(t, b.Addr()))
+	client := &http.Client{Timeout: patience}
+	defer client.CloseIdleConnections()
+	cost := func() float64 {
+		return testing.AllocsPerRun(10, func() {
+			resp, err := client.Get(b.Admin() + "/metrics")
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			_, err = io.Copy(io.Discard, resp.Body)
+			require.NoError(t, err)
+		})
+	}
+	grown := func(n int) float64 {
+		_, err := admin.UpdatePartitions(t.Context(), n, "t")
+		require.NoError(t, err)
+		require.EqualValues(t, n, scrapes(t, b).value("barnabas_topic_leaders", "topic", "t"))
+		return cost()
+	}
+	_, err := admin.CreateTopic(t.Context(), 1, 1, nil, "t")
+	require.NoError(t, err)
+	few := grown(2)
+	require.Less(t, grown(partitions)-few, partitions/2.0)
+}

@@ -61,6 +61,10 @@ func TestPartition(t *testing.T) {
 			f.Throttled = true
 			f.Here = leading(partition.Follower{Broker: 2, End: 40, CaughtUp: before(time.Minute), LastFetch: before(time.Second)})
 		}, []string{"replication of this partition is throttled"}},
+		{"throttled follower", metadata.Partition{Leader: 1, Replicas: []int32{1, 2}, ISR: []int32{1}}, alive(1, 2), func(f *PartitionFacts) {
+			f.FetchThrottled = func(id int32) bool { return id == 2 }
+			f.Here = leading(partition.Follower{Broker: 2, End: 40, CaughtUp: before(time.Minute), LastFetch: before(50 * time.Second)})
+		}, []string{"it is alive, and has not fetched for 50s, 60 records behind: what it fetches of this partition is throttled (follower.replication.throttled.rate of broker 2)"}},
 		{"never fetched", metadata.Partition{Leader: 1, Replicas: []int32{1, 2}, ISR: []int32{1}}, alive(1, 2), func(f *PartitionFacts) {
 			f.Here = leading(partition.Follower{Broker: 2, End: -1})
 		}, []string{"has not fetched since broker 1 began to lead"}},
@@ -91,7 +95,7 @@ func TestPartition(t *testing.T) {
 		}, []string{"moving: it moves: replicas on [3] are added and those on [2] go"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := PartitionFacts{Now: now, Broker: 1, Topic: "t", Known: &c.known, TopicPartitions: 1, Alive: c.alive, Controller: 9, LagMax: 30 * time.Second, MinISR: 1}
+			f := PartitionFacts{Now: now, Broker: 1, Topic: "t", Known: &c.known, TopicPartitions: 1, Alive: c.alive, Controller: 9, LagMax: 30 * time.Second, MinISR: 1, FetchThrottled: func(int32) bool { return false }}
 			c.edit(&f)
 			e := Partition(f)
 			for _, want := range c.says {

@@ -30,7 +30,9 @@ type PartitionFacts struct {
 	Unclean       bool          // unclean.leader.election.enable of the topic
 	AutoRebalance time.Duration // how often preferred leaders are elected, 0 for never
 	Imbalance     int32         // and beyond which percentage of imbalance
-	Throttled     bool          // this broker's replica counts for a quota of replication
+	Throttled     bool          // what this broker's replica sends counts for its quota of replication
+	// FetchThrottled says whether what a follower fetches counts for its broker's quota of replication.
+	FetchThrottled func(broker int32) bool
 
 	Events []journal.Entry // of the partition
 	// Brokers are the events of the brokers that have replicas.
@@ -219,6 +221,8 @@ func (f *PartitionFacts) behind(id int32) string {
 	switch unheard := f.Now.Sub(follower.LastFetch); {
 	case follower.LastFetch.IsZero():
 		return fmt.Sprintf("it is alive, but has not fetched since broker %d began to lead", f.Known.Leader)
+	case unheard > f.LagMax/2 && f.FetchThrottled(id):
+		return fmt.Sprintf("it is alive, and has not fetched for %s, %d records behind: what it fetches of this partition is throttled (follower.replication.throttled.rate of broker %d)", round(unheard), f.Here.End-follower.End, id)
 	case unheard > f.LagMax/2:
 		return fmt.Sprintf("it is alive, but has not fetched for %s: it hangs, or can't reach broker %d, or its fetchers are stuck (its own journal tells)", round(unheard), f.Known.Leader)
 	case follower.End >= f.Here.End:

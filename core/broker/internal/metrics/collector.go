@@ -82,7 +82,8 @@ type view struct {
 	flushes       meter.Distribution
 	traffic       partition.Traffic
 	byTopic       map[string]partition.Traffic
-	statuses      []partition.Status
+	replicas      []replica
+	dirSizes      map[*log.Dir]int64
 	cluster       *metadata.Snapshot
 	groups        group.Coordinated
 	lags          []groupLag
@@ -91,6 +92,12 @@ type view struct {
 	counts        wire.Counts
 	topics        []topicView
 	topicsLeftOut int
+}
+
+// replica is one that this broker hosts, with how it was when it was looked at.
+type replica struct {
+	*partition.Partition
+	partition.Status
 }
 
 // Collect implements prometheus.Collector.
@@ -124,11 +131,12 @@ func (c *Collector) look(r *Rooms) *view {
 	v := &view{Rooms: r, answered: r.Requests.Read(), failed: r.Requests.ReadFailed(), cluster: r.Cluster.Snapshot(), counts: r.Server.Counts()}
 	r.Flushes.Read(&v.flushes)
 	v.traffic, v.byTopic = r.Partitions.Traffic()
+	v.replicas = make([]replica, 0, r.Partitions.Len())
 	for p := range r.Partitions.All() {
-		v.statuses = append(v.statuses, p.Status())
+		v.replicas = append(v.replicas, replica{p, p.Status()})
 	}
 	v.software = countSoftware(r.Server.Peers())
-	v.topics, v.topicsLeftOut = topicsOf(v)
+	v.lookAtTopics()
 	v.groups = r.Groups.Coordinated() // before any end is looked at: see lags
 	v.lags, v.unknownLags = c.lags.of(r, v.cluster, v.groups.Groups)
 	return v

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/barnabas-mq/barnabas/core/broker/internal/metadata"
-	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 )
 
 // exporterFamilies are metrics under the names of github.com/danielqsj/kafka_exporter. It is one program that asks the whole cluster;
@@ -43,9 +42,9 @@ func (f *exporterFamilies) show(o out, v *view) {
 	if v.Controller.Active() {
 		f.showCluster(o, v.cluster)
 	}
-	for i := range v.statuses {
-		if v.statuses[i].Leads {
-			f.showPartition(o, v, &v.statuses[i])
+	for i := range v.replicas {
+		if v.replicas[i].Leads {
+			f.showPartition(o, &v.replicas[i])
 		}
 	}
 	for n, g := range v.groups.Groups {
@@ -84,14 +83,11 @@ func (f *exporterFamilies) showCluster(o out, s *metadata.Snapshot) {
 	}
 }
 
-func (f *exporterFamilies) showPartition(o out, v *view, s *partition.Status) {
-	p, err := v.Partitions.Get(s.ID)
-	if err != nil {
-		return // gone meanwhile
-	}
+func (f *exporterFamilies) showPartition(o out, r *replica) {
+	s, l := &r.Status, r.Log()
 	labels := []string{s.ID.Topic, strconv.Itoa(int(s.ID.Partition))}
-	o.put(f.current, float64(p.Log().HighWatermark()), labels...)
-	o.put(f.oldest, float64(p.Log().StartOffset()), labels...)
+	o.put(f.current, float64(l.HighWatermark()), labels...)
+	o.put(f.oldest, float64(l.StartOffset()), labels...)
 	o.put(f.inSync, float64(s.InSync), labels...)
 	o.put(f.leader, float64(s.Leader), labels...)
 	o.is(f.preferred, s.Preferred, labels...)

@@ -19,9 +19,9 @@ type jmxFamilies struct {
 	partitions [5]family
 	logs       [4]family
 
-	partitionCount, leaderCount, underReplicated, underMinISR, atMinISR, offlineReplicas, shrinks, expands  family
-	activeController, offline, imbalance, globalTopics, globalPartitions, activeBrokers, brokerState, peers family
-	requests, errors, totalTime, flushes                                                                    family
+	partitionCount, leaderCount, underReplicated, underMinISR, atMinISR, offlineReplicas, shrinks, expands, maxLag family
+	activeController, offline, imbalance, globalTopics, globalPartitions, activeBrokers, brokerState, peers        family
+	requests, errors, totalTime, flushes                                                                           family
 }
 
 func newJMXFamilies() *jmxFamilies {
@@ -34,6 +34,7 @@ func newJMXFamilies() *jmxFamilies {
 		offlineReplicas:  gauge("kafka_server_replicamanager_offlinereplicacount", "Replicas here whose log directory failed."),
 		shrinks:          counter("kafka_server_replicamanager_isrshrinks_total", "In-sync sets that became smaller."),
 		expands:          counter("kafka_server_replicamanager_isrexpands_total", "In-sync sets that became larger."),
+		maxLag:           gauge("kafka_server_replicafetchermanager_maxlag", "How far the replica here that is furthest behind its leader is, in offsets.", "clientid"),
 		activeController: gauge("kafka_controller_kafkacontroller_activecontrollercount", "1 on the controller, else 0."),
 		offline:          gauge("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without a leader; 0 but on the controller."),
 		imbalance:        gauge("kafka_controller_kafkacontroller_preferredreplicaimbalancecount", "Partitions that another than the preferred leader leads; 0 but on the controller."),
@@ -98,8 +99,9 @@ func (f *jmxFamilies) showReplicas(o out, v *view) {
 		sum.underMinISR += t.underMinISR
 		sum.atMinISR += t.atMinISR
 		sum.offline += t.offline
+		sum.behind = max(sum.behind, t.behind)
 	}
-	o.put(f.partitionCount, float64(len(v.statuses)))
+	o.put(f.partitionCount, float64(len(v.replicas)))
 	o.put(f.leaderCount, float64(sum.leaders))
 	o.put(f.underReplicated, float64(sum.underReplicated))
 	o.put(f.underMinISR, float64(sum.underMinISR))
@@ -107,6 +109,7 @@ func (f *jmxFamilies) showReplicas(o out, v *view) {
 	o.put(f.offlineReplicas, float64(sum.offline))
 	o.put(f.shrinks, float64(v.traffic.Shrinks))
 	o.put(f.expands, float64(v.traffic.Expands))
+	o.put(f.maxLag, float64(sum.behind), "Replica")
 }
 
 func (f *jmxFamilies) showController(o out, v *view) {
@@ -169,13 +172,13 @@ func (f *jmxFamilies) showRequests(o out, v *view, recently reading) {
 }
 
 func (f *jmxFamilies) showPartitions(o out, v *view) {
-	for p := range v.Partitions.All() {
-		topic, number := p.ID().Topic, strconv.Itoa(int(p.ID().Partition))
-		l := p.Log()
+	for i := range v.replicas {
+		s, l := &v.replicas[i].Status, v.replicas[i].Log()
+		topic, number := s.ID.Topic, strconv.Itoa(int(s.ID.Partition))
 		for i, n := range []int64{l.Size(), int64(l.SegmentCount()), l.StartOffset(), l.EndOffset()} {
 			o.put(f.logs[i], float64(n), topic, number)
 		}
-		if s := p.Status(); s.Leads {
+		if s.Leads {
 			o.put(f.partitions[0], float64(s.Replicas), topic, number)
 			o.put(f.partitions[1], float64(s.InSync), topic, number)
 			o.is(f.partitions[2], s.UnderReplicated(), topic, number)

@@ -69,6 +69,7 @@ func (l *lags) of(r *Rooms, cluster *metadata.Snapshot, groups []group.Standing)
 	ctx, cancel := context.WithTimeout(context.Background(), leadersPatience)
 	defer cancel()
 	bounds := l.bounds(ctx, r, cluster, groups)
+	all = make([]groupLag, 0, countCommitted(groups))
 	for i := range groups {
 		for tp, committed := range groups[i].Committed {
 			id := partition.ID{Topic: tp.Topic, Partition: tp.Partition}
@@ -94,23 +95,31 @@ func (l *lags) of(r *Rooms, cluster *metadata.Snapshot, groups []group.Standing)
 	return all, unknown
 }
 
+// countCommitted counts the offsets that groups have committed.
+func countCommitted(groups []group.Standing) (n int) {
+	for i := range groups {
+		n += len(groups[i].Committed)
+	}
+	return n
+}
+
 // bounds finds out where the partitions begin and end that groups have committed offsets of.
 func (l *lags) bounds(ctx context.Context, r *Rooms, cluster *metadata.Snapshot, groups []group.Standing) map[partition.ID]Bounds {
-	found := map[partition.ID]Bounds{}
+	found := make(map[partition.ID]Bounds, min(countCommitted(groups), r.Partitions.Len()))
 	elsewhere := map[int32][]partition.ID{}
-	seen := map[partition.ID]bool{}
+	seen := map[partition.ID]bool{} // of those that aren't led here
 	for i := range groups {
 		for tp := range groups[i].Committed {
 			id := partition.ID{Topic: tp.Topic, Partition: tp.Partition}
-			if seen[id] {
+			if _, ok := found[id]; ok || seen[id] {
 				continue
 			}
-			seen[id] = true
 			if p, err := r.Partitions.Get(id); err == nil && p.IsLeader() {
 				end := p.Log().HighWatermark() // before the start, which can't pass it
 				found[id] = Bounds{Start: min(p.Log().StartOffset(), end), End: end}
 				continue
 			}
+			seen[id] = true
 			if t, ok := cluster.Topic(id.Topic); ok {
 				if p, ok := t.Partition(id.Partition); ok && p.Leader >= 0 && p.Leader != r.BrokerID {
 					elsewhere[p.Leader] = append(elsewhere[p.Leader], id)

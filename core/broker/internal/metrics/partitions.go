@@ -1,12 +1,16 @@
 package metrics
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
+)
 
 // partitionFamilies are about replicas one by one.
 type partitionFamilies struct {
 	bytesIn, recordsIn, bytesOut, recordsOut                        family
 	size, segments, start, end, highWatermark, leader, epoch, leads family
-	replicas, inSync, lag                                           family
+	replicas, inSync, lag, followerLag, behind                      family
 }
 
 func newPartitionFamilies() partitionFamilies {
@@ -27,13 +31,16 @@ func newPartitionFamilies() partitionFamilies {
 		replicas:      gauge("barnabas_partition_replicas", "Replicas of a partition that is led here.", labels...),
 		inSync:        gauge("barnabas_partition_in_sync_replicas", "Replicas in sync of a partition that is led here.", labels...),
 		lag:           gauge("barnabas_partition_replica_lag_records", "How far the slowest follower of a partition that is led here is behind, in offsets.", labels...),
+		followerLag:   gauge("barnabas_partition_follower_lag_records", "How far a follower of a partition that is led here is behind, in offsets, once it has fetched.", "topic", "partition", "follower"),
+		behind:        gauge("barnabas_partition_behind_leader_records", "How far the replica here, which follows, is behind its leader, in offsets: what it lacks of what the leader said is committed.", labels...),
 	}
 }
 
 func (f *partitionFamilies) show(o out, v *view) {
-	for p := range v.Partitions.All() {
-		topic, number := p.ID().Topic, strconv.Itoa(int(p.ID().Partition))
-		t, s, l := p.Traffic(), p.Status(), p.Log()
+	var lags []partition.FollowerLag
+	for i := range v.replicas {
+		s, l, t := &v.replicas[i].Status, v.replicas[i].Log(), v.replicas[i].Traffic()
+		topic, number := s.ID.Topic, strconv.Itoa(int(s.ID.Partition))
 		o.put(f.bytesIn, float64(t.BytesIn), topic, number)
 		o.put(f.recordsIn, float64(t.RecordsIn), topic, number)
 		o.put(f.bytesOut, float64(t.BytesOut), topic, number)
@@ -46,10 +53,16 @@ func (f *partitionFamilies) show(o out, v *view) {
 		o.put(f.leader, float64(s.Leader), topic, number)
 		o.put(f.epoch, float64(s.LeaderEpoch), topic, number)
 		o.is(f.leads, s.Leads, topic, number)
-		if s.Leads {
-			o.put(f.replicas, float64(s.Replicas), topic, number)
-			o.put(f.inSync, float64(s.InSync), topic, number)
-			o.put(f.lag, float64(s.Lag), topic, number)
+		if !s.Leads {
+			o.put(f.behind, float64(s.Behind), topic, number)
+			continue
+		}
+		o.put(f.replicas, float64(s.Replicas), topic, number)
+		o.put(f.inSync, float64(s.InSync), topic, number)
+		o.put(f.lag, float64(s.Lag), topic, number)
+		lags = v.replicas[i].FollowerLags(lags[:0])
+		for _, follower := range lags {
+			o.put(f.followerLag, float64(follower.Records), topic, number, strconv.Itoa(int(follower.Broker)))
 		}
 	}
 }

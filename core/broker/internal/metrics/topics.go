@@ -13,7 +13,7 @@ type topicFamilies struct {
 	bytesIn, recordsIn, bytesOut, recordsOut, replicatedIn, replicatedOut family
 	appends, appendsFailed, fetches, fetchesFailed                        family
 
-	size, segments, replicas, leaders, underReplicated, underMinISR, atMinISR, offline, lag family
+	size, segments, replicas, leaders, underReplicated, underMinISR, atMinISR, offline, lag, behind family
 
 	shrinks, expands, flushes, dirOnline, dirSize, leftOut family
 }
@@ -39,6 +39,7 @@ func newTopicFamilies() topicFamilies {
 		atMinISR:        gauge("barnabas_topic_at_min_isr_partitions", "Partitions led here with just as many replicas in sync as min.insync.replicas.", "topic"),
 		offline:         gauge("barnabas_topic_offline_replicas", "Replicas on this broker whose log directory failed.", "topic"),
 		lag:             gauge("barnabas_topic_replica_lag_records", "How far the slowest follower of the partitions led here is behind, in offsets.", "topic"),
+		behind:          gauge("barnabas_topic_behind_leader_records", "How far the replica here that is furthest behind its leader is, in offsets: what it lacks of what the leader said is committed.", "topic"),
 		shrinks:         counter("barnabas_isr_shrinks_total", "In-sync sets that this broker made smaller, as a leader."),
 		expands:         counter("barnabas_isr_expands_total", "In-sync sets that this broker made larger, as a leader."),
 		flushes:         family{desc: gauge("barnabas_log_flush_duration_seconds", "How long it took to make a log durable (fsync).").desc},
@@ -58,11 +59,12 @@ type topicView struct {
 	size                                                               int64
 	segments                                                           int
 	replicas, leaders, underReplicated, underMinISR, atMinISR, offline int
-	lag                                                                int64
+	lag, behind                                                        int64
 }
 
-// topicsOf lists the topics, by name, and how many were left out: those last in the alphabet.
-func topicsOf(v *view) ([]topicView, int) {
+// lookAtTopics lists the topics, by name, and how many were left out: those last in the alphabet; and adds up what the log directories
+// hold. It goes once over the replicas and once over the logs, of which there may be tens of thousands.
+func (v *view) lookAtTopics() {
 	byName := make(map[string]*topicView, len(v.byTopic))
 	of := func(name string) *topicView {
 		t := byName[name]
@@ -72,34 +74,41 @@ func topicsOf(v *view) ([]topicView, int) {
 		}
 		return t
 	}
-	for i := range v.statuses {
-		s := &v.statuses[i]
-		t := of(s.ID.Topic)
-		t.replicas++
-		t.lag = max(t.lag, s.Lag)
-		for _, one := range []struct {
-			n  *int
-			so bool
-		}{{&t.leaders, s.Leads}, {&t.underReplicated, s.UnderReplicated()}, {&t.underMinISR, s.UnderMinISR()}, {&t.atMinISR, s.AtMinISR()}, {&t.offline, s.Offline}} {
-			if one.so {
-				*one.n++
-			}
-		}
+	for i := range v.replicas {
+		s := &v.replicas[i].Status
+		of(s.ID.Topic).add(s)
 	}
+	v.dirSizes = map[*log.Dir]int64{}
 	for l := range v.Logs.All() {
-		t := of(l.Topic())
-		t.size += l.Size()
+		t, size := of(l.Topic()), l.Size()
+		t.size += size
 		t.segments += l.SegmentCount()
+		if d := v.Logs.DirOf(l); d != nil {
+			v.dirSizes[d] += size
+		}
 	}
 	all := make([]topicView, 0, len(byName))
 	for _, t := range byName {
 		all = append(all, *t)
 	}
 	slices.SortFunc(all, func(a, b topicView) int { return strings.Compare(a.name, b.name) })
-	if n := len(all); n > maxTopics {
-		return all[:maxTopics], n - maxTopics
+	shown := min(len(all), maxTopics)
+	v.topics, v.topicsLeftOut = all[:shown], len(all)-shown
+}
+
+// add counts a replica of the topic.
+func (t *topicView) add(s *partition.Status) {
+	t.replicas++
+	t.lag = max(t.lag, s.Lag)
+	t.behind = max(t.behind, s.Behind)
+	for _, one := range [...]struct {
+		n  *int
+		so bool
+	}{{&t.leaders, s.Leads}, {&t.underReplicated, s.UnderReplicated()}, {&t.underMinISR, s.UnderMinISR()}, {&t.atMinISR, s.AtMinISR()}, {&t.offline, s.Offline}} {
+		if one.so {
+			*one.n++
+		}
 	}
-	return all, 0
 }
 
 func (f *topicFamilies) show(o out, v *view) {
@@ -115,20 +124,15 @@ func (f *topicFamilies) show(o out, v *view) {
 		o.put(f.atMinISR, float64(t.atMinISR), t.name)
 		o.put(f.offline, float64(t.offline), t.name)
 		o.put(f.lag, float64(t.lag), t.name)
+		o.put(f.behind, float64(t.behind), t.name)
 	}
 	o.put(f.leftOut, float64(v.topicsLeftOut), "topics")
 	o.put(f.shrinks, float64(v.traffic.Shrinks))
 	o.put(f.expands, float64(v.traffic.Expands))
 	o.spread(f.flushes, &v.flushes)
-	sizes := map[*log.Dir]int64{}
-	for l := range v.Logs.All() {
-		if d := v.Logs.DirOf(l); d != nil {
-			sizes[d] += l.Size()
-		}
-	}
 	for _, d := range v.Logs.Dirs() {
 		o.is(f.dirOnline, d.Err() == nil, d.Path())
-		o.put(f.dirSize, float64(sizes[d]), d.Path())
+		o.put(f.dirSize, float64(v.dirSizes[d]), d.Path())
 	}
 }
 

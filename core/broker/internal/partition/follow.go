@@ -57,6 +57,7 @@ func (p *Partition) AppendAsFollower(at Position, f Fetched) (Position, error) {
 		}
 		p.traffic.replicatedIn.Add(uint64(len(f.Batches)))
 	}
+	p.committedThere.Store(f.HighWatermark)
 	before := p.log.HighWatermark()
 	hw := p.log.SetHighWatermark(f.HighWatermark)
 	if f.LogStart > p.log.StartOffset() {

@@ -113,6 +113,9 @@ func (m *Manager) ByTopicID(topicID [16]byte, partition int32) (*Partition, erro
 // All walks the replicas hosted at the time of the call, in no particular order.
 func (m *Manager) All() iter.Seq[*Partition] { return maps.Values(m.hosted.Load().byID) }
 
+// Len is how many replicas this broker hosts.
+func (m *Manager) Len() int { return len(m.hosted.Load().byID) }
+
 // Configure puts a topic's configuration in force for all its replicas on this broker, at once.
 func (m *Manager) Configure(topic string, c log.Config, minISR int) {
 	m.mu.Lock()

@@ -49,6 +49,8 @@ type Partition struct {
 
 	changes atomic.Uint64
 	traffic traffic
+	// committedThere is the high watermark of the leader that this replica follows, as of its last answer; -1 before.
+	committedThere atomic.Int64
 
 	sent           *Quota
 	throttledOut   atomic.Bool
@@ -68,6 +70,7 @@ type view struct {
 func newPartition(id ID, topicID [16]byte, l *log.Log, o *Options) *Partition {
 	p := &Partition{id: id, topicID: topicID, log: l, now: o.Now, logger: o.Logger, journal: o.Journal, propose: o.ProposeISR, sent: o.Sent}
 	p.state = state{id: id, self: o.BrokerID, alive: o.Alive, maxLag: o.ReplicaLagTimeMax, minISR: 1, Assignment: Assignment{Leader: -1, LeaderEpoch: -1, PartitionEpoch: -1}}
+	p.committedThere.Store(-1)
 	p.publish(nil, false)
 	return p
 }
@@ -175,6 +178,7 @@ func (p *Partition) apply(a Assignment) (leads bool, err error) {
 			return false, p.failed(err)
 		}
 	}
+	p.committedThere.Store(-1)
 	p.mu.Lock()
 	var e effects
 	if leads {
