@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"context"
+	"math"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -90,7 +90,7 @@ func TestWalk(t *testing.T) {
 func TestChecks(t *testing.T) {
 	load := Load{Connections: 1, Duration: time.Second}
 	good := Produce{Load: load, InFlight: 1, Acks: -1}
-	require.NoError(t, good.check())
+	require.NoError(t, good.Check())
 	for _, change := range []func(*Produce){
 		func(p *Produce) { p.InFlight = 0 },
 		func(p *Produce) { p.Acks = 2 },
@@ -98,12 +98,16 @@ func TestChecks(t *testing.T) {
 		func(p *Produce) { p.Connections = 0 },
 		func(p *Produce) { p.Duration = 0 },
 		func(p *Produce) { p.WarmUp = -1 },
-		func(p *Produce) { p.Acks, p.InFlight = 0, 2 },
+		func(p *Produce) { p.Acks, p.Idempotent = 1, true },
+		func(p *Produce) { p.Rate = -1 },
+		func(p *Produce) { p.Rate = math.NaN() },
+		func(p *Produce) { p.Keys = -1 },
+		func(p *Produce) { p.Linger = 1 },
 		func(p *Produce) { p.Topic = strings.Repeat("x", 200) },
 	} {
 		bad := good
 		change(&bad)
-		require.Error(t, bad.check())
+		require.Error(t, bad.Check())
 	}
 }
 
@@ -122,13 +126,16 @@ func TestBrokerGoes(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	for _, inFlight := range []int{1, 4} {
-		p := &Produce{Load: Load{Topic: "t", Connections: 1, Duration: 20 * time.Second}, InFlight: inFlight, RecordSize: 10, BatchSize: 100, Acks: 1}
-		frames, records, err := p.frames([]int32{0}, 1)
+	for _, p := range []Produce{{InFlight: 1}, {InFlight: 4}, {InFlight: 4, BatchSize: 1 << 20}, {InFlight: 4, Rate: 1000}} {
+		p.Load, p.RecordSize, p.Acks = Load{Topic: "t", Connections: 1, Duration: 20 * time.Second}, 10, 1
+		m := newMeter(1)
+		conns, hangUp, err := dialAll(t.Context(), []share{{addr: l.Addr().String()}})
 		require.NoError(t, err)
-		_, err = p.drive(t.Context(), []func(context.Context, *worker) error{
-			func(ctx context.Context, w *worker) error { return p.work(ctx, w, l.Addr().String(), frames, records) },
-		})
+		templates, err := p.templates(1, false)
+		require.NoError(t, err)
+		s := newSender(conns[0], m.worker(m.latency), &p, templates, []int32{0}, nil, newSchedule(m.started(), p.Rate, 0, 1))
+		_, err = p.drive(t.Context(), m, []work{s.run}, nil, hangUp)
 		require.Error(t, err)
+		hangUp()
 	}
 }

@@ -75,6 +75,11 @@ func (c *conn) read() ([]byte, error) {
 	return c.buf, c.fill(c.buf)
 }
 
+// whole reports whether the next response has been read already, so that read won't wait.
+func (c *conn) whole() bool {
+	return len(c.ahead) >= 4 && len(c.ahead)-4 >= int(binary.BigEndian.Uint32(c.ahead))
+}
+
 // fill reads exactly len(p) bytes: small pieces through a buffer, so that a small response costs one system call.
 func (c *conn) fill(p []byte) error {
 	for len(p) > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -38,31 +37,33 @@ func (o *Consume) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	work := make([]func(context.Context, *worker) error, len(all))
-	for i, s := range all {
-		work[i] = func(ctx context.Context, w *worker) error { return o.work(ctx, w, s, starts) }
-	}
-	r, err := o.drive(ctx, work)
+	conns, hangUp, err := dialAll(ctx, all)
 	if err != nil {
 		return nil, fmt.Errorf("consume: %w", err)
 	}
-	r.Name, r.InFlight, r.WireBytes = "consume", 1, r.Bytes
+	defer hangUp()
+	m := newMeter(len(all))
+	workers := make([]work, len(all))
+	for i, s := range all {
+		w := m.worker(m.latency)
+		workers[i] = func(ctx context.Context) error { return because(ctx, o.work(conns[i], w, s, starts)) }
+	}
+	r, err := o.drive(ctx, m, workers, nil, hangUp)
+	if err != nil {
+		return nil, fmt.Errorf("consume: %w", err)
+	}
+	r.Name, r.InFlight = "consume", 1
 	return r, nil
 }
 
-func (o *Consume) work(ctx context.Context, w *worker, s share, starts map[int32]int64) error {
-	c, err := dial(ctx, s.addr)
-	if err != nil {
-		return err
-	}
-	defer c.close()
+func (o *Consume) work(c *conn, w *worker, s share, starts map[int32]int64) error {
 	request := o.request(s, starts)
 	response := kmsg.NewPtrFetchResponse()
 	formatter := kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID))
 	var frame []byte
 	for i := int32(0); w.more(); i++ {
 		frame = formatter.AppendRequest(frame[:0], request, i)
-		start := time.Now()
+		start := w.meter.now()
 		if err := c.write(frame); err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func (o *Consume) work(ctx context.Context, w *worker, s share, starts map[int32
 		if err != nil {
 			return err
 		}
-		w.done(start, records, bytes)
+		w.done(start, w.meter.now(), records, bytes, bytes)
 	}
 	return nil
 }

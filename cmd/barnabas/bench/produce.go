@@ -2,14 +2,13 @@ package bench
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/barnabas-mq/barnabas/core/record"
 )
@@ -17,193 +16,171 @@ import (
 // Produce is load by producers.
 type Produce struct {
 	Load
-	InFlight   int   // requests that each connection sends before it waits for an answer
+	// Rate is how many records a second all connections send together, evenly spread; 0 is as many as go. A batch is due as a
+	// whole. What can't be sent when it is due, for there is no room in the window, is sent later and its delay counts from
+	// when it was due.
+	Rate       float64
+	InFlight   int   // requests that each connection sends before it waits for an answer; there are none to wait for with acks 0
 	RecordSize int   // bytes of each record's value
 	BatchSize  int   // bytes of a batch before compression: as many records as fit, at least one
+	Keys       int   // records have keys, of so many different ones; 0 for no keys
 	Acks       int16 // 0, 1 or -1 for all
+	Idempotent bool  // each connection is an idempotent producer; needs acks -1
 	Codec      record.Codec
-	Codecs     record.Codecs // compresses; not needed for record.None
+	Codecs     record.Codecs // compresses; not needed for record.None, nor through a client
+	// Client sends through franz-go, one client for each connection, rather than ready-made requests. Then each record is due
+	// for itself, and Linger is how long the client waits for more of them before it sends a batch that isn't full.
+	Client bool
+	Linger time.Duration
 }
 
 // produceVersion is spoken by every broker from Kafka 2.4 on and, unlike the versions from 13 on, has topics by name.
 const produceVersion = 9
 
-// variety is how many different batches a connection has at least, so that the broker's caches see new bytes.
-const variety = 24
-
-func (p *Produce) check() error {
+// Check finds what is wrong with the load.
+func (p *Produce) Check() error {
 	switch {
-	case p.InFlight < 1:
-		return fmt.Errorf("%d requests in flight: at least 1 is needed", p.InFlight)
+	case p.InFlight < 1 || p.InFlight > 1<<16:
+		return fmt.Errorf("%d requests in flight: it must be from 1 to %d", p.InFlight, 1<<16)
 	case p.RecordSize < 0 || p.RecordSize > 64<<20:
 		return fmt.Errorf("a record size of %d bytes: it must be from 0 to 64 MiB", p.RecordSize)
 	case p.Acks < -1 || p.Acks > 1:
 		return fmt.Errorf("acks %d: it must be 0, 1 or -1 for all", p.Acks)
+	case p.Idempotent && p.Acks != -1:
+		return errors.New("an idempotent producer needs acks all")
+	case p.Client && p.Idempotent && p.InFlight != clientInFlight:
+		return fmt.Errorf("%d requests in flight: an idempotent franz-go client has %d, whatever one says", p.InFlight, clientInFlight)
+	case p.Linger != 0 && !p.Client:
+		return errors.New("only a client lingers: ready-made batches are full")
+	case p.Linger < 0 || p.Linger > time.Minute:
+		return fmt.Errorf("a linger of %s: it must be from 0 to a minute", p.Linger)
+	case p.Keys < 0:
+		return fmt.Errorf("%d keys: it can't be negative", p.Keys)
+	case !(p.Rate >= 0 && p.Rate <= maxRate):
+		return fmt.Errorf("a rate of %g records a second: it must be from 0, for as many as go, to %g", p.Rate, float64(maxRate))
 	case len(p.Topic) > 126:
 		return fmt.Errorf("the topic's name is longer than 126 bytes")
-	case p.Acks == 0 && p.InFlight > 1:
-		return errors.New("with acks 0 there are no answers to wait for: in-flight must be 1")
 	}
-	return p.Load.check()
+	return p.check()
 }
+
+const (
+	maxRate        = 1e8
+	clientInFlight = 5 // of an idempotent franz-go client, to brokers from Kafka 1.0 on
+)
 
 // Run puts the load on the broker.
 func (p *Produce) Run(ctx context.Context) (*Result, error) {
-	if err := p.check(); err != nil {
+	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	all, err := shares(ctx, p.Addr, p.Topic, p.Connections)
-	if err != nil {
-		return nil, err
+	m := newMeter(p.Connections)
+	if p.Rate > 0 {
+		m.late = newRecorder(p.Connections)
 	}
-	work := make([]func(context.Context, *worker) error, len(all))
-	var ready, wire int64 // frames, and their bytes
-	for i, s := range all {
-		frames, records, err := p.frames(s.partitions, uint64(i))
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range frames {
-			ready, wire = ready+1, wire+int64(len(f))
-		}
-		work[i] = func(ctx context.Context, w *worker) error { return p.work(ctx, w, s.addr, frames, records) }
-	}
-	r, err := p.drive(ctx, work)
+	work, hangUp, err := p.prepare(ctx, m, m.latency, false)
 	if err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
-	r.Name, r.InFlight = "produce", p.InFlight
-	r.WireBytes = r.Requests * wire / ready
+	defer hangUp()
+	r, err := p.drive(ctx, m, work, nil, hangUp)
+	if err != nil {
+		return nil, fmt.Errorf("produce: %w", err)
+	}
+	r.Name, r.InFlight, r.Rate = "produce", p.InFlight, p.Rate
 	return r, nil
 }
 
-// frames are ready-made requests for the partitions, in turn, and the number of records in each.
-func (p *Produce) frames(partitions []int32, seed uint64) (frames [][]byte, records int64, err error) {
-	random := rand.New(rand.NewPCG(1, seed))
-	for range max(1, variety/len(partitions)) {
-		for _, partition := range partitions {
-			batch, n, err := p.batch(random)
-			if err != nil {
-				return nil, 0, err
-			}
-			records = n
-			part := kmsg.NewProduceRequestTopicPartition()
-			part.Partition, part.Records = partition, batch
-			topic := kmsg.NewProduceRequestTopic()
-			topic.Topic, topic.Partitions = p.Topic, []kmsg.ProduceRequestTopicPartition{part}
-			r := kmsg.NewPtrProduceRequest()
-			r.SetVersion(produceVersion)
-			r.Acks, r.TimeoutMillis, r.Topics = p.Acks, int32(patience.Milliseconds()), []kmsg.ProduceRequestTopic{topic}
-			frames = append(frames, frame(r))
-		}
-	}
-	return frames, records, nil
-}
+// work is what one worker does until the run is over.
+type work func(ctx context.Context) error
 
-// batch makes a batch of words, which compress about as well as text does.
-func (p *Produce) batch(random *rand.Rand) ([]byte, int64, error) {
-	b := record.NewBuilder(record.Options{Codec: p.Codec})
-	now := time.Now().UnixMilli()
-	value := make([]byte, p.RecordSize)
-	for b.Count() == 0 || b.Size()+p.RecordSize+16 <= p.BatchSize {
-		words(random, value)
-		if err := b.Append(record.Record{Offset: int64(b.Count()), Timestamp: now, Value: value}); err != nil {
-			return nil, 0, err
-		}
+// prepare makes everything ready that is not to be measured: batches and connections. hangUp closes the latter.
+func (p *Produce) prepare(ctx context.Context, m *meter, into *recorder, stamped bool) (all []work, hangUp func(), err error) {
+	if p.Client {
+		return p.prepareClients(ctx, m, into, stamped)
 	}
-	n := int64(b.Count())
-	batch, err := b.Build(nil, p.Codecs)
-	return batch, n, err
-}
-
-// words fills p with made-up words from a small vocabulary.
-func words(random *rand.Rand, p []byte) {
-	const letters = "etaoinshrdlucmfwypvbgkjqxz"
-	for len(p) > 0 {
-		word := random.Uint32N(2000)
-		for n := 2 + word%7; n > 0 && len(p) > 0; n-- {
-			p[0], p = letters[word%26], p[1:]
-			word = word*2654435761>>3 + n
-		}
-		if len(p) > 0 {
-			p[0], p = ' ', p[1:]
-		}
-	}
-}
-
-func (p *Produce) work(ctx context.Context, w *worker, addr string, frames [][]byte, records int64) error {
-	c, err := dial(ctx, addr)
+	shares, err := shares(ctx, p.Addr, p.Topic, p.Connections)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer c.close()
-	bytes := records * int64(p.RecordSize)
-	codeAt := 4 + 1 + 1 + 1 + len(p.Topic) + 1 + 4 // correlation id, tags, topics, name, partitions, index
-	answer := func(start time.Time) error {
-		response, err := c.read()
-		if err != nil {
+	var producers []*producer
+	if p.Idempotent {
+		if producers, err = newProducers(ctx, p.Addr, shares); err != nil {
+			return nil, nil, err
+		}
+	}
+	templates := make([][]*template, len(shares))
+	for i := range templates {
+		if i > 0 && !stamped { // stamps need bodies of one's own
+			templates[i] = templates[0]
+		} else if templates[i], err = p.templates(uint64(i+1), stamped); err != nil {
+			return nil, nil, err
+		}
+	}
+	conns, hangUp, err := dialAll(ctx, shares)
+	if err != nil {
+		return nil, nil, err
+	}
+	requests := p.Rate / float64(templates[0][0].records) // a second
+	for i, s := range shares {
+		var by *producer
+		if p.Idempotent {
+			by = producers[i]
+		}
+		w := m.worker(into)
+		all = append(all, func(ctx context.Context) error {
+			return newSender(conns[i], w, p, templates[i], s.partitions, by, newSchedule(m.started(), requests, i, len(shares))).run(ctx)
+		})
+	}
+	return all, hangUp, nil
+}
+
+// dialAll connects all shares, and gives a function that closes the connections again.
+func dialAll(ctx context.Context, shares []share) ([]*conn, func(), error) {
+	conns := make([]*conn, len(shares))
+	hangUp := func() {
+		for _, c := range conns {
+			if c != nil {
+				c.close()
+			}
+		}
+	}
+	var group errgroup.Group // not its context: connections outlive it
+	group.SetLimit(32)
+	for i, s := range shares {
+		group.Go(func() (err error) {
+			conns[i], err = dial(ctx, s.addr)
 			return err
-		}
-		if len(response) < codeAt+2 {
-			return fmt.Errorf("the answer to Produce has %d bytes only", len(response))
-		}
-		if code := int16(binary.BigEndian.Uint16(response[codeAt:])); code != 0 {
-			return fmt.Errorf("the broker refuses: %w", kerr.ErrorForCode(code))
-		}
-		w.done(start, records, bytes)
-		return nil
+		})
 	}
-	if p.InFlight == 1 {
-		for i := 0; w.more(); i++ {
-			start := time.Now()
-			f := frames[i%len(frames)]
-			setCorrelation(f, int32(i))
-			if err := c.write(f); err != nil {
-				return err
-			}
-			if p.Acks == 0 {
-				w.done(start, records, bytes)
-			} else if err := answer(start); err != nil {
-				return err
-			}
-		}
-		return nil
+	if err := group.Wait(); err != nil {
+		hangUp()
+		return nil, nil, err
 	}
-	return p.pipeline(w, c, frames, answer)
+	return conns, hangUp, nil
 }
 
-// pipeline keeps up to InFlight requests under way: this goroutine writes, another reads.
-func (p *Produce) pipeline(w *worker, c *conn, frames [][]byte, answer func(time.Time) error) error {
-	starts := make(chan time.Time, p.InFlight-1) // and one that the reader holds
-	failed := make(chan struct{})
-	ended := make(chan error, 1)
-	go func() { // ends when starts is closed, or at the first error
-		for start := range starts {
-			if err := answer(start); err != nil {
-				close(failed)
-				ended <- err
-				return
-			}
-		}
-		ended <- nil
-	}()
-	var err error
-	for i := 0; err == nil && w.more(); i++ {
-		select {
-		case starts <- time.Now():
-		case <-failed:
-			return <-ended
-		}
-		f := frames[i%len(frames)]
-		setCorrelation(f, int32(i))
-		err = c.write(f)
-	}
+// newProducers asks the cluster for a producer id for each share.
+func newProducers(ctx context.Context, addr string, shares []share) ([]*producer, error) {
+	client, err := newClient(addr)
 	if err != nil {
-		c.close() // the reader may wait for an answer that doesn't come
+		return nil, err
 	}
-	close(starts)
-	if readErr := <-ended; err == nil {
-		err = readErr
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all := make([]*producer, len(shares))
+	for i, s := range shares {
+		r := kmsg.NewPtrInitProducerIDRequest()
+		r.ProducerID, r.ProducerEpoch = -1, -1
+		answer, err := r.RequestWith(ctx, client)
+		if err == nil {
+			err = kerr.ErrorForCode(answer.ErrorCode)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask for a producer id: %w", err)
+		}
+		all[i] = &producer{id: answer.ProducerID, epoch: answer.ProducerEpoch, sequences: make([]int32, len(s.partitions))}
 	}
-	return err
+	return all, nil
 }

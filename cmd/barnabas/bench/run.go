@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -35,55 +34,30 @@ func (l *Load) check() error {
 	return nil
 }
 
-// worker is one connection under load.
-type worker struct {
-	meter     *meter
-	histogram *hdrhistogram.Histogram
-	left      int64 // requests to send before it ends by itself; 0 is no such number
-}
-
-// more reports whether one more request is to be sent.
-func (w *worker) more() bool {
-	if w.left > 0 {
-		if w.left--; w.left == 0 {
-			w.left = -1 // this one, then no more
-		}
-		return !w.meter.stop.Load()
-	}
-	return w.left == 0 && !w.meter.stop.Load()
-}
-
-// meter counts for all workers. Workers send until stop is set.
-type meter struct {
-	measuring atomic.Bool
-	stop      atomic.Bool
-	requests  atomic.Int64
-	records   atomic.Int64
-	bytes     atomic.Int64
-}
-
-// done counts one request that began at start and was answered now.
-func (w *worker) done(start time.Time, records, bytes int64) {
-	if !w.meter.measuring.Load() {
-		return
-	}
-	w.meter.requests.Add(1)
-	w.meter.records.Add(records)
-	w.meter.bytes.Add(bytes)
-	note(w.histogram, time.Since(start))
-}
-
-// drive runs the workers, each until the meter says stop, and measures.
-func (l *Load) drive(ctx context.Context, work []func(ctx context.Context, w *worker) error) (*Result, error) {
-	m := &meter{}
+// drive runs the workers, of which those that send end when the meter says stop, and measures. Followers, unless nil, are told
+// when the senders have ended, and end by themselves after that. When one fails, or ctx ends, hangUp ends all of them.
+func (l *Load) drive(ctx context.Context, m *meter, senders []work, f *followers, hangUp func()) (*Result, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	workers := make([]*worker, len(work))
-	for i, f := range work {
-		w := &worker{meter: m, histogram: newHistogram()}
-		workers[i] = w
-		group.Go(func() error { return f(ctx, w) })
+	defer context.AfterFunc(ctx, hangUp)()
+	var sending sync.WaitGroup
+	for _, work := range senders {
+		sending.Add(1)
+		group.Go(func() error {
+			defer sending.Done()
+			return work(ctx)
+		})
 	}
-	result := &Result{Connections: len(work)}
+	if f != nil {
+		for _, work := range f.work {
+			group.Go(func() error { return work(ctx) })
+		}
+		group.Go(func() error {
+			sending.Wait()
+			f.sendersEnded()
+			return nil
+		})
+	}
+	result := &Result{Connections: len(senders)}
 	group.Go(func() error {
 		defer m.stop.Store(true)
 		return l.measure(ctx, m, result)
@@ -91,15 +65,17 @@ func (l *Load) drive(ctx context.Context, work []func(ctx context.Context, w *wo
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	all := newHistogram()
-	for _, w := range workers {
-		all.Merge(w.histogram)
-	}
-	result.Latency = latencyOf(all)
+	m.report(result)
 	if result.Requests == 0 {
 		return nil, errors.New("no request was answered in all that time: make it longer")
 	}
 	return result, nil
+}
+
+// followers are workers that outlast the senders: what these sent has to arrive.
+type followers struct {
+	work         []work
+	sendersEnded func()
 }
 
 // measure waits out the warm-up, then the time that counts.
@@ -113,21 +89,26 @@ func (l *Load) measure(ctx context.Context, m *meter, result *Result) error {
 	}
 	mine := ownCPU()
 	start := time.Now()
-	m.measuring.Store(true)
+	m.from.Store(m.now())
+	line := timeline{meter: m, every: max(time.Second, l.Duration/maxSamples)}
 	for elapsed := time.Duration(0); elapsed < l.Duration; elapsed = time.Since(start) {
+		line.sample(elapsed, false)
 		if l.Progress != nil {
-			l.Progress(elapsed, m.bytes.Load())
+			l.Progress(elapsed, m.counts().bytes)
 		}
 		if err := pause(ctx, min(l.Duration-elapsed, time.Second/4)); err != nil {
 			return err
 		}
 	}
-	m.measuring.Store(false)
-	result.Seconds = time.Since(start).Seconds()
-	result.Requests, result.Records, result.Bytes = m.requests.Load(), m.records.Load(), m.bytes.Load()
+	m.to.Store(m.now())
+	m.stop.Store(true)
+	elapsed := time.Since(start)
+	result.Seconds = elapsed.Seconds()
 	result.ClientCPU = (ownCPU() - mine).Seconds()
+	line.sample(elapsed, true)
+	result.Timeline = line.samples
 	if l.Progress != nil {
-		l.Progress(l.Duration, result.Bytes)
+		l.Progress(l.Duration, m.counts().bytes)
 	}
 	after, err := l.usage()
 	if err != nil {
@@ -152,6 +133,14 @@ func (l *Load) usage() (all Usage, err error) {
 		all.RSSAnon += u.RSSAnon
 	}
 	return all, nil
+}
+
+// because says with an error that ctx has ended, when it has: what failed may have failed for that.
+func because(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(ctx.Err(), err)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

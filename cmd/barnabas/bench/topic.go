@@ -22,9 +22,14 @@ const (
 	unknownFor = 2 * time.Second
 )
 
+// newClient makes a client for what is done before and after the load. The caller closes it.
+func newClient(addr string) (*kgo.Client, error) {
+	return kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(patience), kgo.ClientID(clientID))
+}
+
 // admin runs f with a client for administration.
 func admin(ctx context.Context, addr string, f func(context.Context, *kadm.Client) error) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(patience), kgo.ClientID(clientID))
+	client, err := newClient(addr)
 	if err != nil {
 		return err
 	}
@@ -64,7 +69,7 @@ type share struct {
 }
 
 // shares spreads the partitions of a topic over connections, each to their leader. With more connections than partitions,
-// partitions have several.
+// partitions have several. 0 connections are one for each leader.
 func shares(ctx context.Context, addr, topic string, connections int) ([]share, error) {
 	var byLeader map[string][]int32
 	err := admin(ctx, addr, func(ctx context.Context, a *kadm.Client) (err error) {
@@ -75,6 +80,24 @@ func shares(ctx context.Context, addr, topic string, connections int) ([]share, 
 		return nil, err
 	}
 	return spread(byLeader, connections)
+}
+
+// exclusiveShares is shares for consumers, of which each partition has exactly one.
+func exclusiveShares(ctx context.Context, addr, topic string, connections int) ([]share, error) {
+	all, err := shares(ctx, addr, topic, connections)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[int32]bool{}
+	for _, s := range all {
+		for _, p := range s.partitions {
+			if seen[p] {
+				return nil, fmt.Errorf("%d consumers are too many for the topic's partitions: some would get nothing", connections)
+			}
+			seen[p] = true
+		}
+	}
+	return all, nil
 }
 
 // leaders gives the partitions of a topic by the address of their leader, once all have one that knows it. A topic may be
@@ -129,6 +152,9 @@ func leadersNow(ctx context.Context, a *kadm.Client, topic string) (map[string][
 }
 
 func spread(byLeader map[string][]int32, connections int) ([]share, error) {
+	if connections == 0 {
+		connections = len(byLeader)
+	}
 	if connections < len(byLeader) {
 		return nil, fmt.Errorf("the topic has %d leaders: at least as many connections are needed, not %d", len(byLeader), connections)
 	}
@@ -186,4 +212,21 @@ func startOffsets(ctx context.Context, addr, topic string) (map[int32]int64, err
 		return nil, fmt.Errorf("topic %s: %w", topic, err)
 	}
 	return starts, nil
+}
+
+// endOffsets gives where each partition of a topic ends.
+func endOffsets(ctx context.Context, addr, topic string) (map[int32]int64, error) {
+	ends := map[int32]int64{}
+	err := admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
+		to, err := a.ListEndOffsets(ctx, topic)
+		if err == nil {
+			err = to.Error()
+		}
+		to.Each(func(o kadm.ListedOffset) { ends[o.Partition] = o.Offset })
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	return ends, nil
 }
