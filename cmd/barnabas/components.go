@@ -57,6 +57,7 @@ type (
 	voterOptions = gossip.Options
 	voterStatus  = gossip.Status
 	voterOrder   = gossip.Order
+	keyHolder    = gossip.KeyHolder
 
 	recoverOptions = gossip.RecoverOptions
 	recovery       = gossip.Recovery

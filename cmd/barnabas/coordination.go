@@ -28,7 +28,7 @@ Configurations are named by their files, as for ` + "`serve`" + `: each is that 
 	}
 	cmd.AddCommand(newCoordinationBackup(a), newCoordinationCopy(a), newCoordinationExport(a), newCoordinationImport(a), newCoordinationRestore(a),
 		newCoordinationStatus(a), newCoordinationMembers(a), newCoordinationPromote(a), newCoordinationRemove(a),
-		newCoordinationRecover(a), newCoordinationReset(a))
+		newCoordinationKeys(a), newCoordinationRecover(a), newCoordinationReset(a))
 	return cmd
 }
 

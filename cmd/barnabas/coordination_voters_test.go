@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,14 +20,14 @@ import (
 
 // lonelyVoter starts the coordination of a cluster of one, and gives a file that names it. The port that it gets may be taken by
 // somebody else before it is bound: then another one is tried.
-func lonelyVoter(t *testing.T) (file string) {
+func lonelyVoter(t *testing.T, options ...string) (file string) {
 	t.Helper()
 	for attempt := 1; ; attempt++ {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		bind := l.Addr().String()
 		l.Close()
-		file = write(t, fmt.Sprintf("broker: {broker.id: 7, log.dirs: %s}\nelection: {memberlist: {bind: %q}}\n", t.TempDir(), bind))
+		file = write(t, fmt.Sprintf("broker: {broker.id: 7, log.dirs: %s}\nelection: {memberlist: {%s}}\n", t.TempDir(), strings.Join(append(options, fmt.Sprintf("bind: %q", bind)), ", ")))
 		a := newApp(nil, nil, nil, nil)
 		a.parts = testParts(t)
 		c, err := a.load(source{file: file})
@@ -69,6 +72,35 @@ func TestVotersOfAClusterOfOne(t *testing.T) {
 	r = barnabas(t, nil, "coordination", "status", "-c", file, "--set", "election.memberlist.cluster=other")
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.err, "belongs to the cluster")
+}
+
+// TestKeysOfAClusterOfOne rotates a key by the commands that operators have.
+func TestKeysOfAClusterOfOne(t *testing.T) {
+	const former, next = "MDEyMzQ1Njc4OWFiY2RlZg==", "ZmVkY2JhOTg3NjU0MzIxMA=="
+	file := lonelyVoter(t, fmt.Sprintf("encryption_keys: [%q]", former))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	with := func(keys string) string {
+		return write(t, strings.Replace(string(text), fmt.Sprintf("%q", former), keys, 1))
+	}
+	keys := func(code int, args ...string) result {
+		t.Helper()
+		r := barnabas(t, nil, append([]string{"coordination", "keys"}, args...)...)
+		require.Equal(t, code, r.code, "%s%s", r.out, r.err)
+		require.NotContains(t, r.out+r.err, former)
+		require.NotContains(t, r.out+r.err, next)
+		return r
+	}
+	listed := keys(0, "list", "-c", file)
+	require.Regexp(t, `7 +127.* [0-9a-f]{16}`, listed.out)
+	id := regexp.MustCompile(`[0-9a-f]{16}`).FindString(listed.out)
+	keys(0, "add", "-c", with(fmt.Sprintf("%q, %q", former, next)))
+	require.Contains(t, keys(1, "remove", id, "-c", file).err, "uses key "+id)
+	require.NotContains(t, keys(0, "use", "-c", with(fmt.Sprintf("%q, %q", next, former))).out, id)
+	require.Contains(t, keys(0, "remove", id, "-c", with(fmt.Sprintf("%q", next))).out, "no broker has key "+id)
+	require.NotContains(t, keys(0, "list", "-c", with(fmt.Sprintf("%q", next)), "-o", "json").out, id)
+	require.Contains(t, keys(1, "list", "-c", file).err, "none of the encryption keys")
+	require.Equal(t, exitWrong, barnabas(t, nil, "coordination", "keys", "remove", "-c", file).code)
 }
 
 func TestVotersWrongly(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 // goroutine, until Close.
 type Admin struct {
 	client *rpc.Client
+	keys   [][]byte
 }
 
 // NewAdmin makes one for the cluster of brokers with these options: its name, keys and TLS are needed.
@@ -32,7 +33,7 @@ func NewAdmin(o Options) (*Admin, error) {
 		return nil, err
 	}
 	d := port.Dialer{Name: o.Cluster, Keys: func() [][]byte { return keys }, TLS: clientTLS}
-	return &Admin{rpc.NewClient(func(ctx context.Context, server, address string) (net.Conn, error) {
+	return &Admin{keys: keys, client: rpc.NewClient(func(ctx context.Context, server, address string) (net.Conn, error) {
 		return d.Dial(ctx, port.Commands, member.ServerID(server), address)
 	})}, nil
 }

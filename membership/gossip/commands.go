@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/barnabas-mq/barnabas/membership/gossip/internal/consensus"
@@ -39,14 +40,16 @@ type promise struct {
 }
 
 func (p *peers) commands() map[string]rpc.Handler {
-	return map[string]rpc.Handler{
+	all := p.keyCommands()
+	maps.Copy(all, map[string]rpc.Handler{
 		methodStatus:   func(context.Context, []byte) (any, error) { return p.status(), nil },
 		methodPosition: func(context.Context, []byte) (any, error) { return p.h.node.Status(), nil },
 		methodPromise:  p.promise,
 		methodStands:   p.stands,
 		methodPromote:  p.promote,
 		methodRemove:   p.remove,
-	}
+	})
+	return all
 }
 
 func (p *peers) promise(_ context.Context, body []byte) (any, error) {

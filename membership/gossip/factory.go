@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/hashicorp/memberlist"
-
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
 	"github.com/barnabas-mq/barnabas/core/plugin"
@@ -36,7 +34,7 @@ func New(o Options, s election.Settings) (election.Coordination, error) {
 	if err != nil {
 		return nil, err
 	}
-	keyring, keys, err := newKeyring(p.Keys)
+	keyring, err := newKeyring(p.Keys)
 	if err != nil {
 		return nil, err
 	}
@@ -45,21 +43,9 @@ func New(o Options, s election.Settings) (election.Coordination, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	t := consensus.Timings{Session: p.Timings.Session, Heartbeat: p.Timings.Heartbeat, Election: p.Timings.Election, Lease: p.Timings.Lease}
-	h := &host{name: p.Name, cluster: o.Cluster, dir: p.DataDir, bind: p.Bind, advertise: p.Advertise, keys: keys, serverTLS: serverTLS, clientTLS: clientTLS,
+	h := &host{name: p.Name, cluster: o.Cluster, dir: p.DataDir, bind: p.Bind, advertise: p.Advertise, keys: keyring.keys, serverTLS: serverTLS, clientTLS: clientTLS,
 		timings: t, snapshotsAfter: o.SnapshotThreshold, log: log, company: newPeers(p, keyring, log)}
 	return newCoordination(h, t, log), nil
-}
-
-// newKeyring holds the keys that gossip is encrypted with, and servers prove themselves with. It is nil without keys.
-func newKeyring(keys [][]byte) (*memberlist.Keyring, func() [][]byte, error) {
-	if len(keys) == 0 {
-		return nil, func() [][]byte { return nil }, nil
-	}
-	ring, err := memberlist.NewKeyring(keys, keys[0])
-	if err != nil {
-		return nil, nil, fmt.Errorf("memberlist: encryption_keys: %w", err)
-	}
-	return ring, ring.GetKeys, nil
 }
 
 // tlsConfigs reads the files that the options name: for the server's end of connections, and the client's. They are nil when there is no TLS.

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/memberlist"
-
 	"github.com/barnabas-mq/barnabas/membership/gossip/internal/consensus"
 	"github.com/barnabas-mq/barnabas/membership/gossip/internal/member"
 	"github.com/barnabas-mq/barnabas/membership/gossip/internal/pool"
@@ -25,7 +23,7 @@ import (
 // operators order.
 type peers struct {
 	plan    plan
-	keyring *memberlist.Keyring // nil without encryption
+	keyring *keyring
 	log     *slog.Logger
 
 	h       *host
@@ -49,7 +47,7 @@ const (
 	askTimeout = 5 * time.Second
 )
 
-func newPeers(p plan, keyring *memberlist.Keyring, log *slog.Logger) *peers {
+func newPeers(p plan, keyring *keyring, log *slog.Logger) *peers {
 	return &peers{plan: p, keyring: keyring, log: log, wake: make(chan struct{}, 1)}
 }
 
@@ -70,7 +68,7 @@ func (p *peers) start(ctx context.Context, h *host) error {
 	}
 	t := p.plan.Timings
 	g, err := pool.Start(pool.Config{Name: pool.NodeName(p.plan.Name, h.identity.Server()), Label: h.cluster, Port: h.port, Identity: h.identity,
-		Advertise: h.address, IP: ip, Join: p.plan.Join, Keyring: p.keyring, Logger: p.log, OnChange: p.rouse,
+		Advertise: h.address, IP: ip, Join: p.plan.Join, Keyring: p.keyring.ring, Logger: p.log, OnChange: p.rouse,
 		Timings: pool.Timings{Probe: t.Probe, ProbeTimeout: t.ProbeTimeout, Suspicion: t.Suspicion, Gossip: t.Gossip, Sync: t.Sync, Reclaim: t.Reclaim}})
 	if err != nil {
 		return fmt.Errorf("gossip: %w", err)
