@@ -1,0 +1,52 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const some = 32 << 20
+
+func TestWhatIsDoneIsMeasured(t *testing.T) {
+	dir := t.TempDir()
+	appended, err := Append(t.Context(), dir, 64<<10, some)
+	require.NoError(t, err)
+	sender, receiver, err := Send(t.Context(), 1<<20, some)
+	require.NoError(t, err)
+	for name, c := range map[string]Cost{"append": appended, "send": sender, "receive": receiver} {
+		require.GreaterOrEqual(t, c.Bytes, int64(some), name)
+		require.Positive(t, c.CPU, name)
+		require.Positive(t, c.MiBPerSecond(), name)
+		require.Positive(t, c.CPUPerGB(), name)
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "files are removed again")
+}
+
+func TestBothEndsEnd(t *testing.T) {
+	refused := errors.New("refused")
+	_, _, err := connected(t.Context(), some, func(int, int64) (int, error) { return 0, refused })
+	require.ErrorIs(t, err, refused)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = Send(ctx, 1<<20, some)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = Append(t.Context(), filepath.Join(t.TempDir(), "missing"), 64<<10, some)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Sendfile(t.Context(), filepath.Join(t.TempDir(), "missing"), 64<<10, some)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestNothingOfNothing(t *testing.T) {
+	require.Zero(t, Cost{}.MiBPerSecond())
+	require.Zero(t, Cost{}.CPUPerGB())
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package limits
+
+import (
+	"context"
+	"errors"
+)
+
+var errLinux = errors.New("the machine's limits are measured on Linux only")
+
+// Append is for Linux only.
+func Append(context.Context, string, int, int64) (Cost, error) { return Cost{}, errLinux }
+
+// Sendfile is for Linux only.
+func Sendfile(context.Context, string, int, int64) (Cost, error) { return Cost{}, errLinux }
+
+// Send is for Linux only.
+func Send(context.Context, int, int64) (sender, receiver Cost, err error) {
+	return Cost{}, Cost{}, errLinux
+}
