@@ -7,6 +7,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/cmd/barnabas/bench"
 	"github.com/barnabas-mq/barnabas/cmd/dev/target"
+	"github.com/barnabas-mq/barnabas/core/record"
 )
 
 // The figures of clusters: three brokers on ZooKeeper beside Apache Kafka's last release that runs there.
@@ -22,12 +23,12 @@ const (
 // clusterFigures are what is measured of clusters, and what is good enough, in the report's order.
 func clusterFigures() []Figure {
 	return []Figure{
-		{Name: clusterThroughput, Unit: "MiB/s in 64 KiB batches, acks=all", Limit: 2, OfRatio: true, AtLeast: true},
-		{Name: clusterCPU, Unit: "CPU-s/GB of all brokers, the same load", Limit: 0.5, OfRatio: true},
-		{Name: clusterLatency, Unit: "ms p99 at 2,000 records/s, linger 0", Limit: 0.5, OfRatio: true},
-		{Name: clusterShutdown, Unit: "s of silence at most, a leader is stopped", Limit: 1},
-		{Name: clusterFailOver, Unit: "s from a killed leader's expiry to all writes", Limit: 2},
-		{Name: clusterElections, Unit: "s from its expiry to 1,000 new leaders", Limit: 1},
+		{Name: clusterThroughput, Unit: "MiB/s in 64 KiB batches, acks=all", Target: atLeast(2)},
+		{Name: clusterCPU, Unit: "CPU-s/GB of all brokers, the same load", Target: atMost(0.5)},
+		{Name: clusterLatency, Unit: "ms p99 at 2,000 records/s, linger 0", Target: atMost(0.5)},
+		{Name: clusterShutdown, Unit: "s of silence at most, a leader is stopped", Target: Target{Limit: 1}},
+		{Name: clusterFailOver, Unit: "s from a killed leader's expiry to all writes", Target: Target{Limit: 2}},
+		{Name: clusterElections, Unit: "s from its expiry to 1,000 new leaders", Target: Target{Limit: 1}},
 	}
 }
 
@@ -42,17 +43,14 @@ const (
 type cluster struct {
 	broker  // of which addr is that of its first member
 	running *target.Cluster
-	figures map[string][]float64 // one a round
+	noted
 }
 
-func (c *cluster) note(figure string, value float64) {
-	c.figures[figure] = append(c.figures[figure], value)
-}
-
-// wantsClusters says whether one of these figures of clusters is wanted: all of them are with Clusters, unless Only names some.
+// wantsClusters says whether one of these rows of clusters is wanted: all of them are with Clusters, and those of their load
+// without it, unless Only names some.
 func (c *Comparison) wantsClusters(names ...string) bool {
 	for _, name := range names {
-		if len(c.Only) == 0 && c.Clusters || c.named(name) {
+		if len(c.Only) == 0 && (c.Clusters || name == clusterThroughput || name == clusterCPU) || c.named(name) {
 			return true
 		}
 	}
@@ -60,7 +58,10 @@ func (c *Comparison) wantsClusters(names ...string) bool {
 }
 
 // measureClusters starts all clusters, and does the same to each of them, in turn.
-func (c *Comparison) measureClusters(ctx context.Context) (Report, error) {
+func (c *Comparison) measureClusters(ctx context.Context) ([]Figure, error) {
+	if !c.wantsClusters(clusterNames()...) {
+		return nil, nil
+	}
 	clusters, stop, err := c.startClusters(ctx) // Kafka's is the first
 	defer stop()
 	if err != nil {
@@ -71,17 +72,17 @@ func (c *Comparison) measureClusters(ctx context.Context) (Report, error) {
 			return nil, err
 		}
 	}
-	var report Report
+	var figures []Figure
 	for _, f := range clusterFigures() {
 		for _, ours := range clusters[1:] {
 			if !c.wantsClusters(f.Name) {
 				continue
 			}
-			f.Broker, f.Ours, f.Theirs = ours.name, median(ours.figures[f.Name]), median(clusters[0].figures[f.Name])
-			report = append(report, f)
+			f.Broker, f.Ours, f.Theirs = ours.name, ours.noted[f.Name], clusters[0].noted[f.Name]
+			figures = append(figures, f)
 		}
 	}
-	return report, nil
+	return figures, nil
 }
 
 // startClusters starts Kafka's cluster and one of Barnabas for each storage. stop, which is never nil, ends those that run.
@@ -104,7 +105,7 @@ func (c *Comparison) startClusters(ctx context.Context) (clusters []*cluster, st
 			return clusters, stop, err
 		}
 		c.Env.Say("%s runs", running.Name)
-		x := &cluster{running: running, figures: map[string][]float64{}}
+		x := &cluster{running: running, noted: noted{}}
 		x.broker = broker{name: running.Name, addr: running.Members[0].Addr, replicas: clusterBrokers}
 		for _, m := range running.Members {
 			x.pids = append(x.pids, m.Pid())
@@ -119,10 +120,7 @@ func (c *Comparison) clusterLoads(ctx context.Context, clusters []*cluster) erro
 	if !c.wantsClusters(clusterThroughput, clusterCPU) {
 		return nil
 	}
-	l := load{name: "cluster-produce", partitions: clusterPartitions, connections: clusterPartitions, value: (*bench.Result).MiBPerSecond}
-	l.run = func(ctx context.Context, l bench.Load) (*bench.Result, error) {
-		return (&bench.Produce{Load: l, InFlight: 5, RecordSize: 1000, BatchSize: 64 << 10, Acks: -1}).Run(ctx)
-	}
+	l := load{name: "cluster-produce", partitions: clusterPartitions, connections: clusterPartitions, run: produce(1000, 64<<10, 5, record.None, nil)}
 	for i, x := range clusters {
 		took := c.WarmUp
 		if i > 0 {
@@ -132,7 +130,7 @@ func (c *Comparison) clusterLoads(ctx context.Context, clusters []*cluster) erro
 			continue
 		}
 		c.Env.Say("warming %s up for %s", x.name, took)
-		if _, _, err := l.put(ctx, x.broker, took); err != nil {
+		if _, err := l.put(ctx, x.broker, took); err != nil {
 			return err
 		}
 	}
@@ -141,13 +139,13 @@ func (c *Comparison) clusterLoads(ctx context.Context, clusters []*cluster) erro
 			if err := pause(ctx, settle); err != nil {
 				return err
 			}
-			value, result, err := l.put(ctx, x.broker, c.Duration)
+			result, err := l.put(ctx, x.broker, c.Duration)
 			if err != nil {
 				return err
 			}
-			x.note(clusterThroughput, value)
+			x.note(clusterThroughput, result.MiBPerSecond())
 			x.note(clusterCPU, result.CPUPerGB())
-			c.Env.Say("%-18s %-18s %7.1f MiB/s, %.3f CPU-s/GB, p99 %.2f ms", l.name, x.name, value, result.CPUPerGB(), result.Latency.P99/1e3)
+			c.Env.Say("%-18s %-18s %s", l.name, x.name, told(result))
 		}
 	}
 	return nil

@@ -19,17 +19,18 @@ import (
 // Options are how much is measured.
 type Options struct {
 	Storages []string
-	Only     []string // figures; none is all
-	Clusters bool     // the figures of clusters instead of those of one broker
+	Only     []string // rows; none is all
+	Clusters bool     // the rows of clusters instead of those of one broker
 	Rounds   int
 	Duration time.Duration // of one load, once
 	WarmUp   time.Duration // of each broker, over all loads
 	Idle     time.Duration
+	Touch    int64 // bytes of the page cache that are written once before, so that the machine has all of that memory
 }
 
 // Defaults are the options that the targets are meant for.
 func Defaults() Options {
-	return Options{Storages: []string{"mmap", "sendfile"}, Rounds: 3, Duration: 4 * time.Second, WarmUp: 24 * time.Second, Idle: 12 * time.Second}
+	return Options{Storages: []string{"mmap", "sendfile"}, Rounds: 3, Duration: 3 * time.Second, WarmUp: 45 * time.Second, Idle: 12 * time.Second, Touch: 6 << 30}
 }
 
 // Comparison is one run of all that is measured.
@@ -39,8 +40,9 @@ type Comparison struct {
 	Tools *tools.Tools
 	Dir   string // for everything that is written; its owner removes it
 
-	bin  string
-	java peers.Java
+	bin    string
+	java   peers.Java
+	bounds bounds
 }
 
 // settle is how long brokers are left alone after a topic was deleted: its files go in the background.
@@ -56,22 +58,24 @@ func properties() map[string]string {
 	}
 }
 
-// Names lists the figures.
+// Names lists the rows.
 func Names() []string { return append(singleNames(), clusterNames()...) }
 
-// singleNames lists the figures of one broker.
+// singleNames lists the rows of one broker.
 func singleNames() []string {
 	var names []string
-	for _, l := range loads() {
+	for _, l := range loads(nil) {
 		names = append(names, l.name)
 	}
-	for _, s := range states() {
-		names = append(names, s.name)
+	for _, s := range append(partitionStates(), states()...) {
+		if !slices.Contains(names, s.name) {
+			names = append(names, s.name)
+		}
 	}
 	return names
 }
 
-// clusterNames lists the figures of clusters.
+// clusterNames lists the rows of clusters.
 func clusterNames() []string {
 	var names []string
 	for _, f := range clusterFigures() {
@@ -80,125 +84,51 @@ func clusterNames() []string {
 	return names
 }
 
-// wants says whether a figure of one broker is wanted.
-func (c *Comparison) wants(name string) bool { return len(c.Only) == 0 && !c.Clusters || c.named(name) }
+// wants says whether one of these rows of one broker is wanted.
+func (c *Comparison) wants(names ...string) bool {
+	return len(c.Only) == 0 && !c.Clusters || slices.ContainsFunc(names, c.named)
+}
 
 func (c *Comparison) named(name string) bool { return slices.Contains(c.Only, name) }
 
 // Run measures everything.
-func (c *Comparison) Run(ctx context.Context) (Report, error) {
+func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 	for _, name := range c.Only {
 		if !slices.Contains(Names(), name) {
-			return nil, fmt.Errorf("no figure %q; there are %s", name, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("no row %q; there are %s", name, strings.Join(Names(), ", "))
 		}
 	}
-	if c.Rounds < 1 || len(c.Storages) == 0 {
-		return nil, fmt.Errorf("nothing to measure: %d rounds, storages %v", c.Rounds, c.Storages)
+	if c.Rounds < 1 || c.Duration <= 0 || len(c.Storages) == 0 {
+		return nil, fmt.Errorf("nothing to measure: %d rounds of %s, storages %v", c.Rounds, c.Duration, c.Storages)
 	}
-	single, err := c.measureSingle(ctx)
-	if err != nil || !c.wantsClusters(clusterNames()...) {
-		return single, err
-	}
-	clusters, err := c.measureClusters(ctx)
-	return append(single, clusters...), err
-}
-
-// measureSingle measures what is wanted of one broker.
-func (c *Comparison) measureSingle(ctx context.Context) (Report, error) {
-	if !slices.ContainsFunc(singleNames(), c.wants) {
-		return nil, nil
-	}
-	var err error
-	if c.bin, err = c.Tools.GoBuild(ctx, "./cmd/barnabas"); err != nil {
-		return nil, err
-	}
-	if c.java, err = peers.KafkaJars(ctx, c.Tools); err != nil {
-		return nil, err
-	}
-	report, err := c.measureStates(ctx)
-	if err != nil {
-		return nil, err
-	}
-	underLoad, err := c.measureLoads(ctx)
-	return append(underLoad, report...), err
-}
-
-// measureLoads starts all brokers and puts each load on each of them, in turn.
-func (c *Comparison) measureLoads(ctx context.Context) (Report, error) {
-	var wanted []load
-	for _, l := range loads() {
-		if c.wants(l.name) {
-			wanted = append(wanted, l)
-		}
-	}
-	if len(wanted) == 0 {
-		return nil, nil
-	}
-	var brokers []broker // Kafka's is the first
-	kafka, err := c.startKafka(ctx, "loads-kafka")
-	if err != nil {
-		return nil, err
-	}
-	defer kafka.Kill()
-	brokers = append(brokers, broker{"kafka", kafka.Addr, []int{kafka.Pid()}, 1})
-	for _, storage := range c.Storages {
-		p, err := c.startBarnabas(ctx, "loads-"+storage, storage, "")
+	c.bounds = bounds{}
+	var report Report
+	for _, part := range []func(context.Context) ([]Figure, error){c.measureLoads, c.measurePartitions, c.measureStates, c.measureClusters} {
+		figures, err := part(ctx)
 		if err != nil {
 			return nil, err
 		}
-		defer p.Kill()
-		brokers = append(brokers, broker{"barnabas " + storage, p.Addr, []int{p.Pid()}, 1})
+		report.Figures = append(report.Figures, figures...)
 	}
-	if err := c.warmUp(ctx, wanted, brokers); err != nil {
-		return nil, err
-	}
-	var report Report
-	for _, l := range wanted {
-		figures := make([][]float64, len(brokers))
-		for range c.Rounds {
-			for i, b := range brokers {
-				value, result, err := l.put(ctx, b, c.Duration)
-				if err != nil {
-					return nil, err
-				}
-				figures[i] = append(figures[i], value)
-				c.Env.Say("%-11s %-18s %7.3f %s (%.0f MiB/s, %.0f requests/s, p99 %.2f ms)", l.name, b.name, value, l.unit,
-					result.MiBPerSecond(), result.RequestsPerSecond(), result.Latency.P99/1e3)
-				if err := pause(ctx, settle); err != nil {
-					return nil, err
-				}
-			}
-		}
-		for i, b := range brokers[1:] {
-			report = append(report, Figure{Name: l.name, Broker: b.name, Unit: l.unit, Ours: median(figures[i+1]), Theirs: median(figures[0]), Limit: l.limit, OfRatio: true})
-		}
-	}
-	return report, nil
+	report.Limits = c.bounds.report()
+	return &report, nil
 }
 
-// warmUp puts all loads on all brokers.
-func (c *Comparison) warmUp(ctx context.Context, wanted []load, brokers []broker) error {
-	each := c.WarmUp / time.Duration(len(wanted))
-	if each <= 0 {
+// prepare builds Barnabas and fetches Kafka, once.
+func (c *Comparison) prepare(ctx context.Context) (err error) {
+	if c.bin != "" {
 		return nil
 	}
-	for _, b := range brokers {
-		c.Env.Say("warming %s up for %s", b.name, c.WarmUp)
-		took := each
-		if b.name != "kafka" {
-			took = min(each, time.Second) // nothing is compiled while it runs
-		}
-		for _, l := range wanted {
-			if _, _, err := l.put(ctx, b, took); err != nil {
-				return err
-			}
-		}
+	if c.java, err = peers.KafkaJars(ctx, c.Tools); err != nil {
+		return err
 	}
-	return pause(ctx, settle)
+	c.bin, err = c.Tools.GoBuild(ctx, "./cmd/barnabas")
+	return err
 }
 
-func (c *Comparison) startKafka(ctx context.Context, name string) (*peers.Peer, error) {
-	return peers.StartKafka(ctx, c.Env, c.java, peers.KafkaOptions{Dir: filepath.Join(c.Dir, name), Properties: properties()})
+// startKafka starts Kafka on a port of its own, or at addr, on the data that it has.
+func (c *Comparison) startKafka(ctx context.Context, name string, port int) (*peers.Peer, error) {
+	return peers.StartKafka(ctx, c.Env, c.java, peers.KafkaOptions{Dir: filepath.Join(c.Dir, name), Port: port, Properties: properties()})
 }
 
 func (c *Comparison) startBarnabas(ctx context.Context, name, storage, addr string) (*peers.Peer, error) {
@@ -209,23 +139,55 @@ func (c *Comparison) startBarnabas(ctx context.Context, name, storage, addr stri
 	return target.StartBarnabas(ctx, c.bin, target.Options{Dir: dir, Addr: addr, Storage: storage, Properties: properties()})
 }
 
+// kind is a broker that is measured: Kafka, or Barnabas with a storage.
+type kind struct {
+	storage string // "" for Kafka
+}
+
+func (k kind) String() string {
+	if k.storage == "" {
+		return "kafka"
+	}
+	return "barnabas " + k.storage
+}
+
+// kinds are those that are measured: Kafka first.
+func (c *Comparison) kinds() []kind {
+	all := []kind{{}}
+	for _, storage := range c.Storages {
+		all = append(all, kind{storage})
+	}
+	return all
+}
+
+// start starts a broker of some kind in the folder of that name; port 0 is any.
+func (c *Comparison) start(ctx context.Context, k kind, name string, port int) (*peers.Peer, error) {
+	if k.storage == "" {
+		return c.startKafka(ctx, name, port)
+	}
+	addr := ""
+	if port != 0 {
+		addr = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	return c.startBarnabas(ctx, name, k.storage, addr)
+}
+
 // startTimed starts a broker and gives the time from its start to its first answer to Metadata.
-func (c *Comparison) startTimed(ctx context.Context, name, storage string) (*peers.Peer, time.Duration, error) {
+func (c *Comparison) startTimed(ctx context.Context, k kind, name string) (*peers.Peer, time.Duration, error) {
 	port, err := peers.FreePort()
 	if err != nil {
 		return nil, 0, err
 	}
-	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	answered := make(chan time.Time, 1)
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with waiting
-		if bench.Await(waiting, addr) == nil {
+		if bench.Await(waiting, fmt.Sprintf("127.0.0.1:%d", port)) == nil {
 			answered <- time.Now()
 		}
 	}()
 	begin := time.Now()
-	p, err := c.startBarnabas(ctx, name, storage, addr)
+	p, err := c.start(ctx, k, name, port)
 	if err != nil {
 		return nil, 0, err
 	}

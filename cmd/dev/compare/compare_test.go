@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,23 +9,68 @@ import (
 )
 
 func TestFiguresAgainstTargets(t *testing.T) {
-	r := Report{
-		{Name: "a", Ours: 1, Theirs: 2, Limit: 0.5, OfRatio: true},
-		{Name: "b", Ours: 1.01, Theirs: 2, Limit: 0.5, OfRatio: true},
-		{Name: "c", Ours: 1, Limit: 0.5, OfRatio: true},
-		{Name: "d", Ours: 30, Limit: 30},
-		{Name: "e", Ours: 31, Theirs: 300, Limit: 30},
-		{Name: "f", Ours: 4, Theirs: 2, Limit: 2, OfRatio: true, AtLeast: true},
-		{Name: "g", Ours: 3.9, Theirs: 2, Limit: 2, OfRatio: true, AtLeast: true},
-		{Name: "h", Ours: 3.9, Limit: 2, OfRatio: true, AtLeast: true},
+	sendfile := Target{Limit: 0.9, Against: rawSendfile, AtLeast: true}
+	for _, x := range []struct {
+		name   string
+		f      Figure
+		result string
+	}{
+		{"at the limit", Figure{Target: atMost(0.5), Ours: []float64{1}, Theirs: []float64{2}}, "pass"},
+		{"above it", Figure{Target: atMost(0.5), Ours: []float64{1.01}, Theirs: []float64{2}}, "MISSED"},
+		{"the median counts", Figure{Target: atMost(0.5), Ours: []float64{9, 1, 1}, Theirs: []float64{2, 2, 2}}, "pass"},
+		{"round by round", Figure{Target: atMost(0.5), Ours: []float64{1, 2, 3}, Theirs: []float64{4, 3, 2}}, "MISSED"},
+		{"worse than Kafka", Figure{Target: atMost(0.5), Ours: []float64{3}, Theirs: []float64{2}}, "MISSED: we lose here"},
+		{"good enough, and worse", Figure{Target: atMost(1.05), Ours: []float64{1.04}, Theirs: []float64{1}}, "pass, but we lose here"},
+		{"nothing to be held against", Figure{Target: atMost(0.5), Ours: []float64{1}}, "MISSED"},
+		{"Kafka needs nothing", Figure{Target: atMost(0.5), Ours: []float64{0}, Theirs: []float64{0}}, "MISSED"},
+		{"we need nothing", Figure{Target: atMost(0.5), Ours: []float64{0}, Theirs: []float64{1}}, "pass"},
+		{"absolute", Figure{Target: Target{Limit: 30}, Ours: []float64{30}}, "pass"},
+		{"absolute, above", Figure{Target: Target{Limit: 30}, Ours: []float64{31}, Theirs: []float64{300}}, "MISSED"},
+		{"nothing measured", Figure{Target: Target{Limit: 30}}, "MISSED"},
+		{"more is better", Figure{Target: atLeast(2), Ours: []float64{4}, Theirs: []float64{2}}, "pass"},
+		{"not enough", Figure{Target: atLeast(2), Ours: []float64{3.9}, Theirs: []float64{2}}, "MISSED"},
+		{"less", Figure{Target: atLeast(2), Ours: []float64{1.9}, Theirs: []float64{2}}, "MISSED: we lose here"},
+		{"of the machine's limit", Figure{Target: sendfile, Ours: []float64{9}, Theirs: []float64{8}, Reference: []float64{10}}, "pass"},
+		{"not enough of it", Figure{Target: sendfile, Ours: []float64{8}, Theirs: []float64{7}, Reference: []float64{10}}, "MISSED"},
+	} {
+		require.Equal(t, x.result, x.f.result(), x.name)
+		require.Equal(t, !strings.Contains(x.result, "MISSED"), x.f.Met(), x.name)
 	}
-	met := make([]bool, len(r))
-	for i := range r {
-		met[i] = r[i].Met()
+}
+
+func TestReport(t *testing.T) {
+	r := &Report{
+		Figures: []Figure{
+			{Name: "good", Broker: "barnabas mmap", Unit: "s", Target: atMost(0.5), Ours: []float64{1, 2, 1}, Theirs: []float64{10, 10, 5}, Bound: []float64{0.5, 0.5, 0.5}},
+			{Name: "bad", Broker: "barnabas mmap", Unit: "MiB/s", Target: atLeast(2), Ours: []float64{100}, Theirs: []float64{200}, Bound: []float64{400}},
+		},
+		Limits: []Limit{{Name: rawSendfile, Speed: []float64{4000}, Cost: []float64{0.2}}},
 	}
-	require.Equal(t, []bool{true, false, false, true, false, true, false, false}, met)
-	require.Equal(t, 5, r.Missed())
-	require.Contains(t, r.String(), "MISSED")
+	require.Equal(t, 1, r.Missed())
+	for _, text := range []string{r.String(), r.Markdown()} {
+		require.Contains(t, text, "0.200 ", "the median of the ratios")
+		require.Contains(t, text, "0.100..0.200")
+		require.Contains(t, text, "50 % / 5 %", "what the machine needs, of ours and of Kafka's")
+		require.Contains(t, text, "25 % / 50 %")
+		require.Contains(t, text, "≥ 2 of Kafka")
+		require.Contains(t, text, "1 of 2 figures miss their targets. Kafka is better at: bad (MiB/s, barnabas mmap).")
+		require.Contains(t, text, rawSendfile)
+	}
+	require.Contains(t, (&Report{}).verdict(), "at none")
+}
+
+func TestEveryRowCanBeNamed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range Names() {
+		require.False(t, seen[name], name)
+		seen[name] = true
+	}
+	for _, l := range loads(nil) {
+		for _, m := range l.measures {
+			require.Equal(t, m.reference != nil, m.target.Against != againstKafka, "%s: what is the ratio to?", l.name)
+			require.False(t, m.bound != nil && len(l.limits) == 0, "%s: nothing is measured that bounds it", l.name)
+		}
+	}
 }
 
 func TestMedian(t *testing.T) {
@@ -42,7 +88,8 @@ func TestUnknownFigure(t *testing.T) {
 func TestWhatIsWanted(t *testing.T) {
 	single := &Comparison{}
 	require.True(t, single.wants("start"))
-	require.False(t, single.wantsClusters(clusterNames()...))
+	require.True(t, single.wantsClusters(clusterThroughput, clusterCPU), "the targets have rows of clusters")
+	require.False(t, single.wantsClusters(clusterLatency, clusterFailOver))
 
 	clusters := &Comparison{Options: Options{Clusters: true}}
 	require.False(t, clusters.wants("start"))

@@ -37,8 +37,8 @@ const (
 	falseDeaths = "registrations lost while others keep all cores busy"
 )
 
-// limits are what memberlist must not exceed, by figure.
-func limits() []struct {
+// coordinationLimits are what memberlist must not exceed, by figure.
+func coordinationLimits() []struct {
 	figure string
 	limit  float64
 } {
@@ -61,7 +61,7 @@ func (c *Coordinations) Run(ctx context.Context) error {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"figure", target.Memberlist, target.ZooKeeper, "target", "result"})
 	missed := 0
-	for _, l := range limits() {
+	for _, l := range coordinationLimits() {
 		if _, measured := all[target.Memberlist][l.figure]; !measured {
 			continue
 		}
@@ -94,7 +94,7 @@ func (c *Coordinations) measure(ctx context.Context, coordination string) (map[s
 		return nil, err
 	}
 	defer running.Close()
-	x := &cluster{running: running, figures: map[string][]float64{}}
+	x := &cluster{running: running, noted: noted{}}
 	x.broker = broker{name: running.Name, addr: running.Members[0].Addr, replicas: clusterBrokers}
 	if err := c.topics(ctx, x); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (c *Coordinations) measure(ctx context.Context, coordination string) (map[s
 		return nil, err
 	}
 	figures := map[string]float64{}
-	for name, values := range x.figures {
+	for name, values := range x.noted {
 		figures[name] = median(values)
 	}
 	return figures, running.Stop()
