@@ -8,8 +8,8 @@ import (
 
 // The limits of the machine, by the name that reports give them.
 const (
-	appendSmall = "append to a file, CRC-32C and write of 64 KiB"
-	appendLarge = "append to a file, CRC-32C and write of 1 MiB"
+	appendSmall = "append to a file, CRC-32C and write(2) of 64 KiB"
+	appendLarge = "append to a file, CRC-32C and write(2) of 1 MiB"
 	rawSendfile = "raw sendfile" // in calls of 64 KiB
 	rawSend     = "send of one buffer of 1 MiB"
 	rawReceive  = "receive into one buffer of 256 KiB"

