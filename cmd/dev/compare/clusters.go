@@ -7,7 +7,6 @@ import (
 
 	"github.com/barnabas-mq/barnabas/cmd/barnabas/bench"
 	"github.com/barnabas-mq/barnabas/cmd/dev/target"
-	"github.com/barnabas-mq/barnabas/core/record"
 )
 
 // The figures of clusters: three brokers on ZooKeeper beside Apache Kafka's last release that runs there.
@@ -115,12 +114,17 @@ func (c *Comparison) startClusters(ctx context.Context) (clusters []*cluster, st
 	return clusters, stop, nil
 }
 
+// replicated is a load of idempotent producers, one a connection.
+func replicated(ctx context.Context, l bench.Load) (*bench.Result, error) {
+	return (&bench.Produce{Load: l, InFlight: 5, RecordSize: 1000, BatchSize: 64 << 10, Acks: -1, Idempotent: true}).Run(ctx)
+}
+
 // clusterLoads puts the load that is to be as quick as it can on each cluster.
 func (c *Comparison) clusterLoads(ctx context.Context, clusters []*cluster) error {
 	if !c.wantsClusters(clusterThroughput, clusterCPU) {
 		return nil
 	}
-	l := load{name: "cluster-produce", partitions: clusterPartitions, connections: clusterPartitions, run: produce(1000, 64<<10, 5, record.None, nil)}
+	l := load{name: "cluster-produce", partitions: clusterPartitions, connections: clusterPartitions, run: replicated}
 	for i, x := range clusters {
 		took := c.WarmUp
 		if i > 0 {

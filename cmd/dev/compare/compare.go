@@ -64,7 +64,7 @@ func Names() []string { return append(singleNames(), clusterNames()...) }
 // singleNames lists the rows of one broker.
 func singleNames() []string {
 	var names []string
-	for _, l := range loads(nil) {
+	for _, l := range loads() {
 		names = append(names, l.name)
 	}
 	for _, s := range append(partitionStates(), states()...) {

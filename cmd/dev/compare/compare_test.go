@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/barnabas-mq/barnabas/core/record"
 )
 
 func TestFiguresAgainstTargets(t *testing.T) {
@@ -65,7 +67,7 @@ func TestEveryRowCanBeNamed(t *testing.T) {
 		require.False(t, seen[name], name)
 		seen[name] = true
 	}
-	for _, l := range loads(nil) {
+	for _, l := range loads() {
 		for _, m := range l.measures {
 			require.Equal(t, m.reference != nil, m.target.Against != againstKafka, "%s: what is the ratio to?", l.name)
 			require.False(t, m.bound != nil && len(l.limits) == 0, "%s: nothing is measured that bounds it", l.name)
@@ -121,4 +123,20 @@ func TestAcknowledgements(t *testing.T) {
 
 	require.Equal(t, after(4002), goesOn(acks, after(1500), 2), "what was to be sent before doesn't count")
 	require.Zero(t, goesOn(acks, after(2000), 2), "partition 1 never went on")
+}
+
+func TestClientCodecs(t *testing.T) {
+	text := []byte(strings.Repeat("what compresses well ", 100))
+	for _, c := range []record.Codec{record.Gzip, record.Snappy, record.LZ4, record.Zstd} {
+		small, err := clientCodecs{}.Compress(c, 0, []byte("before"), text)
+		require.NoError(t, err, c)
+		require.Less(t, len(small), len(text), c)
+		back, err := clientCodecs{}.Decompress(c, nil, small[len("before"):], len(text))
+		require.NoError(t, err, c)
+		require.Equal(t, text, back, c)
+		_, err = clientCodecs{}.Decompress(c, nil, small[len("before"):], len(text)-1)
+		require.ErrorIs(t, err, record.ErrPayloadTooLarge, c)
+	}
+	_, err := clientCodecs{}.Compress(record.None, 0, nil, text)
+	require.Error(t, err)
 }

@@ -37,9 +37,9 @@ type measure struct {
 }
 
 // produce is a load of ready-made batches, acks=all.
-func produce(record, batch, inFlight int, codec record.Codec, codecs record.Codecs) func(context.Context, bench.Load) (*bench.Result, error) {
+func produce(record, batch, inFlight int, codec record.Codec) func(context.Context, bench.Load) (*bench.Result, error) {
 	return func(ctx context.Context, l bench.Load) (*bench.Result, error) {
-		return (&bench.Produce{Load: l, InFlight: inFlight, RecordSize: record, BatchSize: batch, Acks: -1, Codec: codec, Codecs: codecs}).Run(ctx)
+		return (&bench.Produce{Load: l, InFlight: inFlight, RecordSize: record, BatchSize: batch, Acks: -1, Codec: codec, Codecs: clientCodecs{}}).Run(ctx)
 	}
 }
 
@@ -49,8 +49,13 @@ func consume(maxBytes int32) func(context.Context, bench.Load) (*bench.Result, e
 	}
 }
 
+// endToEnd is a load of 5,000 records a second, each of which is sent at once.
+func endToEnd(ctx context.Context, l bench.Load) (*bench.Result, error) {
+	return (&bench.EndToEnd{Produce: bench.Produce{Load: l, Rate: 5000, InFlight: 5, RecordSize: 1000, BatchSize: 1, Acks: -1, Idempotent: true}, Consumers: 1}).Run(ctx)
+}
+
 // loads are all of them, in the report's order.
-func loads(codecs record.Codecs) []load {
+func loads() []load {
 	perGB := (*bench.Result).CPUPerGB
 	var all []load
 	for _, batch := range []struct {
@@ -64,14 +69,14 @@ func loads(codecs record.Codecs) []load {
 		}{{"1k", 1000}, {"100", 100}} {
 			all = append(all, load{
 				name: "produce-" + batch.name + "-" + size.name, connections: 2, partitions: 6, limits: []string{batch.limit, rawReceive},
-				run:      produce(size.bytes, batch.bytes, 5, record.None, nil),
+				run:      produce(size.bytes, batch.bytes, 5, record.None),
 				measures: []measure{{unit: "CPU-s/GB", of: perGB, target: atMost(batch.target), bound: receivedAndAppended(batch.limit)}},
 			})
 		}
 	}
 	for _, codec := range []record.Codec{record.LZ4, record.Zstd, record.Snappy, record.Gzip} {
 		all = append(all, load{
-			name: "produce-" + codec.String(), connections: 2, partitions: 6, run: produce(1000, 64<<10, 5, codec, codecs),
+			name: "produce-" + codec.String(), connections: 2, partitions: 6, run: produce(1000, 64<<10, 5, codec),
 			measures: []measure{{unit: "CPU-s/GB on the wire", of: perWireGB, target: atMost(0.35)}},
 		})
 	}
@@ -80,7 +85,7 @@ func loads(codecs record.Codecs) []load {
 		target float64
 	}{{1, 1.5}, {50, 4}} {
 		all = append(all, load{
-			name: fmt.Sprintf("request-%d", inFlight.n), connections: 1, partitions: 1, run: produce(1000, 1, inFlight.n, record.None, nil),
+			name: fmt.Sprintf("request-%d", inFlight.n), connections: 1, partitions: 1, run: produce(1000, 1, inFlight.n, record.None),
 			measures: []measure{
 				{unit: "CPU µs/request", of: (*bench.Result).CPUPerRequest, target: atMost(0.2)},
 				{unit: "requests/s", of: (*bench.Result).RequestsPerSecond, target: atLeast(inFlight.target)},
@@ -89,7 +94,15 @@ func loads(codecs record.Codecs) []load {
 	}
 	return append(all,
 		load{
-			name: "flush", connections: 64, partitions: 1, run: produce(1000, 1, 1, record.None, nil), properties: map[string]string{"flush.messages": "1"},
+			name: "end-to-end", connections: 4, partitions: 4, run: endToEnd, longer: 2,
+			measures: []measure{
+				{unit: "ms p50", of: func(r *bench.Result) float64 { return r.Latency.P50 / 1e3 }, target: atMost(0.5)},
+				{unit: "ms p99", of: func(r *bench.Result) float64 { return r.Latency.P99 / 1e3 }, target: atMost(0.5)},
+				{unit: "ms p99.9", of: func(r *bench.Result) float64 { return r.Latency.P999 / 1e3 }, target: atMost(0.5)},
+			},
+		},
+		load{
+			name: "flush", connections: 64, partitions: 1, run: produce(1000, 1, 1, record.None), properties: map[string]string{"flush.messages": "1"},
 			measures: []measure{{unit: "records/s, on the device before they are acknowledged", of: (*bench.Result).RecordsPerSecond, target: atLeast(5)}},
 		},
 		load{

@@ -2,17 +2,11 @@ package compare
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/cmd/barnabas/bench"
 	"github.com/barnabas-mq/barnabas/cmd/dev/limits"
-	"github.com/barnabas-mq/barnabas/core/compression"
-	"github.com/barnabas-mq/barnabas/plugins/compression/gzip"
-	"github.com/barnabas-mq/barnabas/plugins/compression/lz4"
-	"github.com/barnabas-mq/barnabas/plugins/compression/snappy"
-	"github.com/barnabas-mq/barnabas/plugins/compression/zstd"
 )
 
 // samples are what was read off a load: by broker, measure and round.
@@ -27,14 +21,9 @@ func newSamples(brokers, measures int) samples {
 }
 
 // measureLoads starts all brokers and puts each load on each of them, in turn.
-func (c *Comparison) measureLoads(ctx context.Context) (figures []Figure, err error) {
-	codecs, err := startCodecs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, codecs.Stop(context.WithoutCancel(ctx))) }()
+func (c *Comparison) measureLoads(ctx context.Context) ([]Figure, error) {
 	var wanted []load
-	for _, l := range loads(codecs) {
+	for _, l := range loads() {
 		if c.wants(l.name) {
 			wanted = append(wanted, l)
 		}
@@ -56,6 +45,7 @@ func (c *Comparison) measureLoads(ctx context.Context) (figures []Figure, err er
 	if err := c.warmUp(ctx, wanted, brokers); err != nil {
 		return nil, err
 	}
+	var figures []Figure
 	for i := range wanted {
 		of, err := c.measureLoad(ctx, &wanted[i], brokers)
 		if err != nil {
@@ -64,28 +54,6 @@ func (c *Comparison) measureLoads(ctx context.Context) (figures []Figure, err er
 		figures = append(figures, of...)
 	}
 	return figures, nil
-}
-
-// startCodecs starts what the batches are compressed with, which both brokers get as they are.
-func startCodecs(ctx context.Context) (*compression.Set, error) {
-	var all []compression.Codec
-	g, err := gzip.New(gzip.DefaultOptions())
-	if err != nil {
-		return nil, err
-	}
-	l, err := lz4.New(lz4.DefaultOptions())
-	if err != nil {
-		return nil, err
-	}
-	z, err := zstd.New(zstd.DefaultOptions())
-	if err != nil {
-		return nil, err
-	}
-	set, err := compression.NewSet(append(all, g, l, z, snappy.New(snappy.Options{}))...)
-	if err != nil {
-		return nil, err
-	}
-	return set, set.Start(ctx)
 }
 
 // touch has the machine give the memory that the page cache will need: a virtual machine may get it when it is first used,
