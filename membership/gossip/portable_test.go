@@ -74,7 +74,7 @@ func TestExportsOfServersThatVote(t *testing.T) {
 
 	err = g.coordination(1).Import(ctx, aDump(9), election.ImportOptions{Replace: true})
 	require.ErrorIs(t, err, election.ErrConflict, "the others would go on")
-	require.ErrorContains(t, err, "other servers vote")
+	require.ErrorContains(t, err, "vote, too")
 }
 
 // TestAnImportReachesServersThatFollow replaces the state of a cluster whose other server follows: it takes the new state over.

@@ -29,7 +29,7 @@ const patience = 60 * time.Second
 
 // testTimings are quick where that costs nothing, and patient where a busy machine could be taken for a dead one.
 func testTimings() consensus.Timings {
-	return consensus.Timings{Session: 8 * time.Second, Heartbeat: 600 * time.Millisecond, Election: 600 * time.Millisecond, Lease: 600 * time.Millisecond, Commit: time.Millisecond}
+	return consensus.Timings{Session: 8 * time.Second, Heartbeat: 600 * time.Millisecond, Election: 600 * time.Millisecond, Lease: 600 * time.Millisecond}
 }
 
 // group is a cluster of hosts in this process, whose company knows each other without gossip.

@@ -71,6 +71,7 @@ func (n *Node) lead(ctx context.Context) {
 	if err := r.Barrier(0).Error(); err != nil || ctx.Err() != nil {
 		return // raft has stopped leading; it notifies again when it leads again
 	}
+	n.network.decided() // what the leader before told nobody any more
 	now := time.Now()
 	l := &leading{term: term, wake: make(chan struct{}, 1)}
 	n.View(func(m *machine.Machine) {

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ type Node struct {
 	replica  *replica
 	raft     atomic.Pointer[raft.Raft] // set before Open returns, but after raft has begun to dial
 	hadState bool
-	network  *raft.NetworkTransport
+	network  *teller
 	stream   *stream
 	server   *rpc.Server
 	client   *rpc.Client
@@ -54,6 +55,7 @@ func Open(c Config, handlers map[string]rpc.Handler) (_ *Node, err error) {
 			if n.network != nil {
 				err = errors.Join(err, n.network.Close())
 				n.stream.end()
+				n.network.end()
 			}
 			err = errors.Join(err, st.close())
 			n.running.Wait()
@@ -65,15 +67,14 @@ func Open(c Config, handlers map[string]rpc.Handler) (_ *Node, err error) {
 	n.stream = newStream(c.Raft, c.Address, c.DialRaft)
 	// One request at a time to each server: raft v1.8.0 can wait for ever in a pipeline whose follower has deposed it, and then never
 	// shuts down.
-	n.network = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{ServerAddressProvider: addresses{n}, Logger: log,
-		Stream: n.stream, MaxPool: 3, MaxRPCsInFlight: 1, Timeout: max(10*time.Second, 4*c.Timings.Heartbeat)})
+	n.network = newTeller(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{ServerAddressProvider: addresses{n}, Logger: log,
+		Stream: n.stream, MaxPool: 3, MaxRPCsInFlight: 1, Timeout: max(10*time.Second, 4*c.Timings.Heartbeat)}), n.raft.Load)
+	n.replica.decided = n.network.decided
 	leads := make(chan bool, 8)
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger, conf.NotifyCh = raft.ServerID(c.ID), log, leads
 	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = c.Timings.Heartbeat, c.Timings.Election, c.Timings.Lease
-	if c.Timings.Commit > 0 {
-		conf.CommitTimeout = c.Timings.Commit
-	}
+	conf.CommitTimeout = cmp.Or(c.Timings.Commit, 500*time.Millisecond)
 	conf.SnapshotThreshold, conf.SnapshotInterval = uint64(c.SnapshotThreshold), 30*time.Second
 	if c.Timings.Snapshot > 0 {
 		conf.SnapshotInterval = c.Timings.Snapshot
@@ -123,6 +124,7 @@ func (n *Node) Close(ctx context.Context) error {
 		err = nerr
 	}
 	n.stream.end()
+	n.network.end()
 	n.running.Wait()
 	if serr := n.store.close(); err == nil {
 		err = serr

@@ -20,6 +20,7 @@ type Observer func(m *machine.Machine, changes []election.Change)
 // replica is the state that this server has applied. It implements raft.FSM.
 type replica struct {
 	observe Observer
+	decided func()        // told when raft's log is decided further than before; set before raft begins
 	failure chan struct{} // closed when the state can't follow any more
 	compact chan struct{} // capacity 1: much was applied since the last snapshot
 
@@ -43,11 +44,12 @@ func newReplica(observe Observer) *replica {
 	if observe == nil {
 		observe = func(*machine.Machine, []election.Change) {}
 	}
-	return &replica{observe: observe, failure: make(chan struct{}), compact: make(chan struct{}, 1), state: machine.New(), waiting: map[*waiter]struct{}{}}
+	return &replica{observe: observe, decided: func() {}, failure: make(chan struct{}), compact: make(chan struct{}, 1), state: machine.New(), waiting: map[*waiter]struct{}{}}
 }
 
 // Apply implements raft.FSM: one command.
 func (r *replica) Apply(l *raft.Log) any {
+	r.decided() // before it is applied here: others can begin
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failed != nil {
