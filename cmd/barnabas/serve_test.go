@@ -20,6 +20,7 @@ import (
 // fakeBroker is a server whose steps the test decides.
 type fakeBroker struct {
 	start, stop func(ctx context.Context) error
+	announced   func() // is called when somebody is about to be told where it listens
 	stopped     int
 	failed      chan struct{}
 }
@@ -47,6 +48,9 @@ func (b *fakeBroker) Err() error { return errTaken }
 var errTaken = errors.New("somebody else is this broker")
 
 func (b *fakeBroker) Advertised() []kafka.Listener {
+	if b.announced != nil {
+		b.announced()
+	}
 	return []kafka.Listener{{Name: "PLAINTEXT", Host: "127.0.0.1", Port: 41234, Protocol: "PLAINTEXT"}}
 }
 
@@ -85,8 +89,7 @@ func TestServeEndsWithAFailedBroker(t *testing.T) {
 func TestServeAnnounces(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
-	time.AfterFunc(50*time.Millisecond, cancel)
-	broker := &fakeBroker{}
+	broker := &fakeBroker{announced: cancel}
 	output, err := serving(t, ctx, broker, signals)
 	require.NoError(t, err)
 	assert.Equal(t, 1, broker.stopped, "the end of the context stops it too")

@@ -71,7 +71,7 @@ func TestCrowd(t *testing.T) {
 	slices.Sort(took)
 	t.Logf("a record in and out: median %s, slowest %s; %d KiB for each of %d connections",
 		took[len(took)/2], took[len(took)-1], (n.memory()-before)/crowd>>10, crowd)
-	assert.Less(t, took[len(took)/2], 2*time.Second)
+	assert.Less(t, took[len(took)/2], 10*time.Second)
 	assert.Less(t, took[len(took)-1], 30*time.Second)
 	assert.Less(t, n.memory()-before, int64(crowd*perConnection))
 

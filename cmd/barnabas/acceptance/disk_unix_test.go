@@ -46,7 +46,7 @@ func TestReadOnlyData(t *testing.T) {
 	if os.Geteuid() == 0 { // whom no permission keeps out
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
-	ended := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	ended := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer ended.Stop()
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

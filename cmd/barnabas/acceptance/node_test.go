@@ -123,7 +123,7 @@ func refused(t *testing.T, o target.Options) string {
 	}
 	cmd, err := target.BarnabasCommand(program(), o)
 	require.NoError(t, err)
-	ended := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	ended := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer ended.Stop()
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err, "it started:\n%s", out)
