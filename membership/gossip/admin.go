@@ -97,11 +97,15 @@ func (a *Admin) order(ctx context.Context, addresses []string, method, which str
 	if len(addresses) == 0 {
 		return o, errors.New("no address to ask")
 	}
-	for attempt := range 25 {
+	refused := 0 // addresses in a row that refused this end: no other attempt changes that
+	for attempt := 0; attempt < 25 && refused < len(addresses); attempt++ {
 		for next := addresses[attempt%len(addresses)]; next != ""; {
 			at := next
 			next = ""
 			err = a.client.Call(ctx, "", at, method, which, &o)
+			if refused++; !errors.Is(err, port.ErrRefused) {
+				refused = 0
+			}
 			var answer *rpc.Error
 			switch {
 			case err == nil:

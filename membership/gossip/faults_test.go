@@ -95,6 +95,7 @@ func newTopic(name string, n byte) election.NewTopic {
 // TestCutOffController cuts a controller off from everybody: as a server that follows, and as raft's leader. It knows that its term is over before
 // anybody else's begins, can't write, and comes back as itself.
 func TestCutOffController(t *testing.T) {
+	t.Parallel()
 	for _, leads := range []bool{false, true} {
 		t.Run(fmt.Sprintf("leads raft %v", leads), func(t *testing.T) {
 			t.Parallel()

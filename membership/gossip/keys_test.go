@@ -125,6 +125,7 @@ func TestKeysWithoutEncryption(t *testing.T) {
 
 // TestKeyring changes keys while others read them, and takes what makes no sense.
 func TestKeyring(t *testing.T) {
+	t.Parallel()
 	k, err := newKeyring([][]byte{aKey('a'), aKey('b'), aKey('c'), aKey('d')})
 	require.NoError(t, err)
 	var reading sync.WaitGroup

@@ -176,6 +176,7 @@ func (w *town) order(f func(context.Context, []string, string) (Order, error), w
 }
 
 func TestThreeBrokersFormACluster(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	w.found(3)
 	w.becomes("1:voter 2:voter 3:voter")
@@ -207,6 +208,7 @@ func TestThreeBrokersFormACluster(t *testing.T) {
 
 // TestGrowAndShrink goes from one broker to three to five voters and back.
 func TestGrowAndShrink(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	w.found(1)
 	a := w.admin()
@@ -238,6 +240,7 @@ func TestGrowAndShrink(t *testing.T) {
 
 // TestReplaceVoter loses a voter with its disk: the broker comes back as another server, which is given the vote of the former.
 func TestReplaceVoter(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	w.found(3)
 	a := w.admin()
@@ -263,8 +266,10 @@ func TestReplaceVoter(t *testing.T) {
 
 // TestReturnAtAnotherAddress is case A25 of a whole broker: raft finds it, too.
 func TestReturnAtAnotherAddress(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"killed", "left"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			w := newTown(t)
 			w.found(3)
 			before := w.brokers[2].server.(*host).address
@@ -298,6 +303,7 @@ func TestReturnAtAnotherAddress(t *testing.T) {
 }
 
 func TestAllStopAndStartAgain(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	w.found(3)
 	id, err := w.brokers[1].Membership().ClusterID(t.Context(), "")
@@ -313,6 +319,7 @@ func TestAllStopAndStartAgain(t *testing.T) {
 }
 
 func TestSecondBrokerOfOneNameIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	w.found(1)
 	other := newTown(t)
@@ -332,6 +339,7 @@ func TestSecondBrokerOfOneNameIsRefused(t *testing.T) {
 }
 
 func TestForeignClustersDontMix(t *testing.T) {
+	t.Parallel()
 	a, b := newTown(t), newTown(t)
 	a.found(1)
 	h := func(w *town, broker int) *host { return w.brokers[broker].server.(*host) }
@@ -349,6 +357,7 @@ func TestForeignClustersDontMix(t *testing.T) {
 }
 
 func TestWrongKeyIsRefused(t *testing.T) {
+	t.Parallel()
 	key := func(b string) string { return base64.StdEncoding.EncodeToString([]byte(strings.Repeat(b, 32))) }
 	w := newTown(t)
 	w.options = func(o *Options) { o.EncryptionKeys = []string{key("a")} }
@@ -363,6 +372,7 @@ func TestWrongKeyIsRefused(t *testing.T) {
 }
 
 func TestPromisesAndProposals(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	waiting := w.make(1, []string{"127.0.0.1:1"}, 3)
 	require.NoError(t, waiting.Start(t.Context()))

@@ -34,6 +34,7 @@ func inTime(t *testing.T) context.Context {
 
 // TestExportsOfServersThatVote takes what three servers agreed on out of their stores: any two of them know it, and no single one.
 func TestExportsOfServersThatVote(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t)
 	all := g.voters(3)
 	ctx := inTime(t)
@@ -74,11 +75,13 @@ func TestExportsOfServersThatVote(t *testing.T) {
 
 	err = g.coordination(1).Import(ctx, aDump(9), election.ImportOptions{Replace: true})
 	require.ErrorIs(t, err, election.ErrConflict, "the others would go on")
-	require.ErrorContains(t, err, "vote, too")
+	require.ErrorContains(t, err, "vote, too, and would go on with it")
+	require.ErrorContains(t, err, "coordination reset")
 }
 
 // TestAnImportReachesServersThatFollow replaces the state of a cluster whose other server follows: it takes the new state over.
 func TestAnImportReachesServersThatFollow(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t)
 	voter := g.voters(1)[0]
 	ctx := inTime(t)

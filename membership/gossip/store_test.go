@@ -16,6 +16,7 @@ import (
 // TestDamagedStore damages each file of a store, and starts the server on it: the damage is named with the directory, and nothing panics. An older
 // snapshot isn't needed, and at the log's end damage looks like what a crash leaves: there the server starts.
 func TestDamagedStore(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t)
 	g.timings.Heartbeat, g.timings.Election, g.timings.Lease = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
 	g.timings.Snapshot = 10 * time.Millisecond

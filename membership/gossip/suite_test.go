@@ -3,7 +3,9 @@ package gossip
 import (
 	"context"
 	"errors"
+	"flag"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -19,7 +21,15 @@ import (
 	"github.com/barnabas-mq/barnabas/membership/gossip/internal/rpc"
 )
 
+// atOnce is how many tests go on at the same time.
+const atOnce = 6
+
 func TestMain(m *testing.M) {
+	// Tests mostly wait, for elections and for what must come, and so more of them go together than there are cores.
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue && runtime.GOMAXPROCS(0) < atOnce {
+		_ = flag.Set(parallel.Name, strconv.Itoa(atOnce))
+	}
 	// A probe of gossip's that is under way when a broker stops ends within its interval: memberlist can't be told.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"))
 }
