@@ -119,7 +119,10 @@ func (n *Node) ask(ctx context.Context, repeatable bool, do func(ctx context.Con
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return unavailable(last)
+			if errors.Is(last, election.ErrUnavailable) {
+				return last
+			}
+			return fmt.Errorf("%w: %w", election.ErrUnavailable, last) // a deadline in it is that of patience, and not the caller's
 		case <-n.ctx.Done():
 			t.Stop()
 			return election.ErrClosed
