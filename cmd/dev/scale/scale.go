@@ -64,6 +64,8 @@ func Scenarios() []Scenario {
 		{Name: "segments", About: "a log of 200 segments: a start with nothing cached doesn't read them", run: segments},
 		{Name: "connections", About: "5,000 connections, mostly idle, some slow: memory, and delays of the others", run: connections},
 		{Name: "groups", About: "1,000 groups with two members each: heartbeats, a restart, members that go", run: groups},
+		{Name: "endurance", About: "hours in minutes: segments roll, are deleted and compacted; memory, descriptors, maps and delays stay what they are", run: endurance},
+		{Name: "takeover", About: "three brokers with 10,000 partitions of three replicas: their controller resigns, and is killed", clusters: true, run: takeover},
 	}
 }
 
