@@ -26,3 +26,16 @@ func TestDocument(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 }
+
+// TestBenchmarks holds that the repository's document has a place for the results, and explains every row.
+func TestBenchmarks(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join("..", "..", "barnabas", "BENCHMARKS.md"))
+	require.NoError(t, err)
+	for _, p := range []Part{PartTable, PartClusters} {
+		require.Contains(t, string(document), string(p.begin()))
+		require.Contains(t, string(document), string(p.end()))
+	}
+	for _, name := range Names() {
+		require.Contains(t, string(document), "`"+name+"`")
+	}
+}
