@@ -154,6 +154,17 @@ func TestClientCommandsRefuse(t *testing.T) {
 		{"consume -t t --template {{.Nope}}", exitWrong, "--template"},
 		{"consume -t t -p 3", exitWrong, "no partition 3"},
 		{"consume -t t --timeout 0s", exitWrong, "--timeout"},
+		{"bench produce --acks 0 --in-flight 2", exitWrong, "leave it out"},
+		{"bench produce --acks 1 --idempotent", exitWrong, "acks all"},
+		{"bench produce --linger 1s", exitWrong, "only a client"},
+		{"bench produce --rate -1", exitWrong, "rate"},
+		{"bench produce -o xml", exitWrong, "--output"},
+		{"bench produce -t t --topic-config a=b", exitWrong, "--topic-config"},
+		{"bench end-to-end --codec lz4", exitWrong, "through a client"},
+		{"bench end-to-end --record-size 7", exitWrong, "at least 8"},
+		{"bench find-rate --max-p99 0s", exitWrong, "--max-p99"},
+		{"bench connect -n 0", exitWrong, "at least 1"},
+		{"bench catch-up --cold /no/such", exitWrong, "--cold"},
 		{"bench produce -t nope", exitFailed, "nope"},
 		{"bench consume -t empty -d 100ms --warm-up 0s", exitFailed, "it is empty"},
 	} {
@@ -189,7 +200,7 @@ func TestBench(t *testing.T) {
 	// measured runs a load for so long that there is something to measure, which on a machine with other things to do may take a while.
 	measured := func(args string) (results []bench.Result) {
 		for d := 200 * time.Millisecond; d < time.Minute; d *= 4 {
-			out := must(t, "", append(append([]string{"bench"}, strings.Fields(args)...), "-d", d.String(), "--warm-up", "0s", "-b", b, "--json")...)
+			out := must(t, "", append(append([]string{"bench"}, strings.Fields(args)...), "-d", d.String(), "--warm-up", "0s", "-b", b, "--output", "json")...)
 			results = nil
 			require.NoError(t, json.Unmarshal([]byte(out), &results), out)
 			if !slices.ContainsFunc(results, func(r bench.Result) bool { return r.Requests == 0 }) {
@@ -198,15 +209,26 @@ func TestBench(t *testing.T) {
 		}
 		return results
 	}
-	for _, args := range []string{"produce --partitions 2 -n 2 --codec lz4 --acks 1", "produce --acks 0 --in-flight 1", "consume --fill 1MiB", "latency -n 2 --in-flight 3"} {
+	for _, args := range []string{"produce --partitions 2 -n 2 --codec lz4 --acks 1", "produce --acks 0", "produce --rate 5000 --idempotent --keys 9",
+		"produce --client --codec zstd --linger 1ms", "consume --fill 1MiB", "consume --fill 1MiB --client", "latency -n 2 --in-flight 3",
+		"end-to-end --rate 1000", "connect"} {
 		results := measured(args)
 		require.NotEmpty(t, results)
 		for _, r := range results {
 			assert.Positive(t, r.Requests, args)
-			assert.Positive(t, r.Bytes, args)
+			assert.Equal(t, args != "connect", r.Bytes > 0, args)
 			assert.Positive(t, r.Latency.P50, args)
 			assert.GreaterOrEqual(t, r.Latency.P999, r.Latency.P50, args)
 		}
+	}
+	chart := filepath.Join(t.TempDir(), "chart.svg")
+	for _, args := range []string{"find-rate -d 50ms --warm-up 0s --record-size 100 --max-p99 30s", "catch-up --fill 4MiB --partitions 2 --cold " + t.TempDir()} {
+		got := must(t, "", append(append([]string{"bench"}, strings.Fields(args)...), "-b", b, "--svg", chart)...)
+		assert.Contains(t, got, "p99.99", args)
+		text, err := os.ReadFile(chart)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), "<polyline", args)
+		require.NoError(t, os.Remove(chart))
 	}
 	assert.NotContains(t, must(t, "", "topic", "list", "-b", b), "barnabas-bench", "what was made for the run is deleted")
 	assert.Contains(t, must(t, "", "bench", "produce", "-d", "100ms", "--warm-up", "0s", "-b", b), "records/s")

@@ -71,19 +71,19 @@ func TestWalk(t *testing.T) {
 		r.Topics = []kmsg.FetchResponseTopic{{Partitions: []kmsg.FetchResponseTopicPartition{p}}}
 		return r
 	}
-	records, bytes, err := walk(q, answer(0, 0, 10, batch))
+	records, bytes, err := walk(q, answer(0, 0, 10, batch), false)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, records)
 	require.EqualValues(t, len(batch), bytes)
 	asked := q.Topics[0].Partitions
 	require.Equal(t, []int32{1, 0}, []int32{asked[0].Partition, asked[1].Partition}, "whoever gave something is asked last")
 	require.EqualValues(t, 8, asked[1].FetchOffset)
-	_, _, err = walk(q, answer(0, 0, 8, nil))
+	_, _, err = walk(q, answer(0, 0, 8, nil), false)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, asked[1].FetchOffset, "at the end it begins anew")
-	_, _, err = walk(q, answer(0, 6, 8, nil))
+	_, _, err = walk(q, answer(0, 6, 8, nil), false)
 	require.ErrorContains(t, err, "NOT_LEADER")
-	_, _, err = walk(q, answer(7, 0, 8, nil))
+	_, _, err = walk(q, answer(7, 0, 8, nil), false)
 	require.ErrorContains(t, err, "not asked for")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -175,6 +176,67 @@ func (e *EndToEnd) followClients(ctx context.Context, a *arrivals) (following []
 		})
 	}
 	return following, hangUp, nil
+}
+
+// runClients is Run through franz-go.
+func (o *Consume) runClients(ctx context.Context) (*Result, error) {
+	all, err := exclusiveShares(ctx, o.Addr, o.Topic, o.Connections)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := startOffsets(ctx, o.Addr, o.Topic)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := endOffsets(ctx, o.Addr, o.Topic)
+	if err != nil {
+		return nil, err
+	}
+	clients, hangUp, err := consumingClients(o.Addr, o.Topic, all, starts, o.MaxBytes, followWait)
+	if err != nil {
+		return nil, err
+	}
+	defer hangUp()
+	m := newMeter(len(clients))
+	var workers []work
+	for _, client := range clients {
+		w := m.worker(m.latency)
+		workers = append(workers, func(ctx context.Context) error { return because(ctx, o.poll(ctx, client, w, starts, ends)) })
+	}
+	r, err := o.drive(ctx, m, workers, nil, func() {})
+	if err != nil {
+		return nil, fmt.Errorf("consume: %w", err)
+	}
+	r.Name = "consume"
+	return r, nil
+}
+
+// poll reads through a client, and begins each partition anew where it ended at the beginning of the run. A request of the
+// result is one poll, its delay is how long it waited.
+func (o *Consume) poll(ctx context.Context, client *kgo.Client, w *worker, starts, ends map[int32]int64) error {
+	for w.more() {
+		begin := w.meter.now()
+		some, cancel := context.WithTimeout(ctx, followWait)
+		fetches := client.PollFetches(some)
+		cancel()
+		if err := fetchError(fetches); err != nil {
+			return err
+		}
+		var records, bytes int64
+		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+			for _, r := range p.Records {
+				records++
+				bytes += int64(len(r.Value))
+			}
+			if n := len(p.Records); n > 0 && p.Records[n-1].Offset+1 >= ends[p.Partition] {
+				client.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.Topic: {p.Partition: {Epoch: -1, Offset: starts[p.Partition]}}})
+			}
+		})
+		if records > 0 {
+			w.done(begin, w.meter.now(), records, bytes, bytes)
+		}
+	}
+	return nil
 }
 
 // fetchError is what went wrong, except that there was nothing to fetch for a while.

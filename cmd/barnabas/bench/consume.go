@@ -3,7 +3,9 @@ package bench
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -16,22 +18,48 @@ import (
 type Consume struct {
 	Load
 	MaxBytes int32 // of one answer, and of each partition in it
+	// Once reads each partition once, from its start to where it ends when the run begins, without a warm-up. Duration bounds it.
+	Once bool
+	// Client consumes through franz-go, one client for each connection, each of them other partitions: every record is read.
+	Client bool
 }
 
 // fetchVersion is spoken by every broker from Kafka 2.7 on and, unlike the versions from 13 on, has topics by name.
 const fetchVersion = 12
 
+// Check finds what is wrong with the load.
+func (o *Consume) Check() error {
+	switch {
+	case o.MaxBytes < 1 || o.MaxBytes > maxResponse/2:
+		return fmt.Errorf("at most %d bytes an answer: it must be from 1 to %d", o.MaxBytes, maxResponse/2)
+	case o.Once && o.Client:
+		return errors.New("a topic is read once without a client only")
+	case o.Once && o.WarmUp != 0:
+		return errors.New("what is read once has no warm-up")
+	}
+	return o.check()
+}
+
 // Run puts the load on the broker.
 func (o *Consume) Run(ctx context.Context) (*Result, error) {
-	if o.MaxBytes < 1 || o.MaxBytes > maxResponse/2 {
-		return nil, fmt.Errorf("consume: at most %d bytes: it must be from 1 to %d", o.MaxBytes, maxResponse/2)
-	}
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
+	}
+	if o.Client {
+		return o.runClients(ctx)
 	}
 	all, err := shares(ctx, o.Addr, o.Topic, o.Connections)
 	if err != nil {
 		return nil, err
+	}
+	var ends map[int32]int64
+	if o.Once {
+		if all, err = exclusiveShares(ctx, o.Addr, o.Topic, o.Connections); err != nil {
+			return nil, err
+		}
+		if ends, err = endOffsets(ctx, o.Addr, o.Topic); err != nil {
+			return nil, err
+		}
 	}
 	starts, err := startOffsets(ctx, o.Addr, o.Topic)
 	if err != nil {
@@ -46,7 +74,7 @@ func (o *Consume) Run(ctx context.Context) (*Result, error) {
 	workers := make([]work, len(all))
 	for i, s := range all {
 		w := m.worker(m.latency)
-		workers[i] = func(ctx context.Context) error { return because(ctx, o.work(conns[i], w, s, starts)) }
+		workers[i] = func(ctx context.Context) error { return because(ctx, o.work(ctx, conns[i], w, s, starts, ends)) }
 	}
 	r, err := o.drive(ctx, m, workers, nil, hangUp)
 	if err != nil {
@@ -56,12 +84,19 @@ func (o *Consume) Run(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-func (o *Consume) work(c *conn, w *worker, s share, starts map[int32]int64) error {
+func (o *Consume) work(ctx context.Context, c *conn, w *worker, s share, starts, ends map[int32]int64) error {
 	request := o.request(s, starts)
+	if o.Once {
+		request.Topics[0].Partitions = unread(request.Topics[0].Partitions, ends)
+		select {
+		case <-w.meter.opened:
+		case <-ctx.Done():
+		}
+	}
 	response := kmsg.NewPtrFetchResponse()
 	formatter := kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID))
 	var frame []byte
-	for i := int32(0); w.more(); i++ {
+	for i := int32(0); len(request.Topics[0].Partitions) > 0 && w.more(); i++ {
 		frame = formatter.AppendRequest(frame[:0], request, i)
 		start := w.meter.now()
 		if err := c.write(frame); err != nil {
@@ -75,9 +110,12 @@ func (o *Consume) work(c *conn, w *worker, s share, starts map[int32]int64) erro
 		if err := response.ReadFrom(answer[5:]); err != nil { // correlation id and tags
 			return fmt.Errorf("the answer to Fetch is not understood: %w", err)
 		}
-		records, bytes, err := walk(request, response)
+		records, bytes, err := walk(request, response, o.Once)
 		if err != nil {
 			return err
+		}
+		if o.Once {
+			request.Topics[0].Partitions = unread(request.Topics[0].Partitions, ends)
 		}
 		w.done(start, w.meter.now(), records, bytes, bytes)
 	}
@@ -101,8 +139,8 @@ func (o *Consume) request(s share, starts map[int32]int64) *kmsg.FetchRequest {
 }
 
 // walk goes over the batches of an answer by their headers, and moves the request's offsets behind them: at the end of a
-// partition back to its start. The partitions that gave something go to the end of the request, as clients have it.
-func walk(q *kmsg.FetchRequest, r *kmsg.FetchResponse) (records, bytes int64, err error) {
+// partition back to its start, unless it is to be read once. The partitions that gave something go to the end of the request, as clients have it.
+func walk(q *kmsg.FetchRequest, r *kmsg.FetchResponse, once bool) (records, bytes int64, err error) {
 	if r.ErrorCode != 0 {
 		return 0, 0, kerr.ErrorForCode(r.ErrorCode)
 	}
@@ -127,7 +165,7 @@ func walk(q *kmsg.FetchRequest, r *kmsg.FetchResponse) (records, bytes int64, er
 			}
 			records += n
 			bytes += int64(len(p.RecordBatches))
-			if next >= p.HighWatermark {
+			if next >= p.HighWatermark && !once {
 				next = max(p.LogStartOffset, 0)
 			}
 			wanted[at].FetchOffset = next
@@ -139,6 +177,11 @@ func walk(q *kmsg.FetchRequest, r *kmsg.FetchResponse) (records, bytes int64, er
 		}
 	}
 	return records, bytes, nil
+}
+
+// unread leaves the partitions that have not been read to their ends.
+func unread(all []kmsg.FetchRequestTopicPartition, ends map[int32]int64) []kmsg.FetchRequestTopicPartition {
+	return slices.DeleteFunc(all, func(p kmsg.FetchRequestTopicPartition) bool { return p.FetchOffset >= ends[p.Partition] })
 }
 
 // batches counts the records of whole batches, and gives the offset behind the last.

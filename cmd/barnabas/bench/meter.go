@@ -10,9 +10,11 @@ type meter struct {
 	begin time.Time
 	wall  int64 // begin, in nanoseconds since 1970
 
-	start    atomic.Int64 // when the senders began; 0 until they do
-	from, to atomic.Int64 // the window; 0 until it is known
-	stop     atomic.Bool  // workers that send, end
+	start    atomic.Int64  // when the senders began; 0 until they do
+	from, to atomic.Int64  // the window; 0 until it is known
+	stop     atomic.Bool   // workers that send, end
+	opened   chan struct{} // closed when the window opens
+	ended    chan struct{} // closed when all workers that send have ended
 
 	latency *recorder // what the load is about
 	acks    *recorder // end to end: of the producers' requests, else nil
@@ -22,7 +24,8 @@ type meter struct {
 
 func newMeter(workers int) *meter {
 	now := time.Now()
-	return &meter{begin: now, wall: now.UnixNano(), latency: newRecorder(workers)}
+	return &meter{begin: now, wall: now.UnixNano(), latency: newRecorder(workers),
+		opened: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // now is the time in nanoseconds since 1970. It never jumps, also when the system's clock does.

@@ -121,6 +121,9 @@ const (
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, 3) }
 
 func latencyOf(h *hdrhistogram.Histogram) Latency {
+	if h.TotalCount() == 0 {
+		return Latency{}
+	}
 	at := func(quantile float64) float64 { return micros(h.ValueAtQuantile(quantile)) }
 	return Latency{Mean: h.Mean() / 1e3, P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), P9999: at(99.99), Max: micros(h.Max())}
 }

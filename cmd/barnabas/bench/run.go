@@ -51,12 +51,15 @@ func (l *Load) drive(ctx context.Context, m *meter, senders []work, f *followers
 		for _, work := range f.work {
 			group.Go(func() error { return work(ctx) })
 		}
-		group.Go(func() error {
-			sending.Wait()
-			f.sendersEnded()
-			return nil
-		})
 	}
+	group.Go(func() error {
+		sending.Wait()
+		close(m.ended)
+		if f != nil {
+			f.sendersEnded()
+		}
+		return nil
+	})
 	result := &Result{Connections: len(senders)}
 	group.Go(func() error {
 		defer m.stop.Store(true)
@@ -78,7 +81,7 @@ type followers struct {
 	sendersEnded func()
 }
 
-// measure waits out the warm-up, then the time that counts.
+// measure waits out the warm-up, then the time that counts: until all senders have ended, where they do by themselves.
 func (l *Load) measure(ctx context.Context, m *meter, result *Result) error {
 	if err := pause(ctx, l.WarmUp); err != nil {
 		return err
@@ -90,13 +93,14 @@ func (l *Load) measure(ctx context.Context, m *meter, result *Result) error {
 	mine := ownCPU()
 	start := time.Now()
 	m.from.Store(m.now())
+	close(m.opened)
 	line := timeline{meter: m, every: max(time.Second, l.Duration/maxSamples)}
-	for elapsed := time.Duration(0); elapsed < l.Duration; elapsed = time.Since(start) {
+	for elapsed := time.Duration(0); elapsed < l.Duration && !over(m.ended); elapsed = time.Since(start) {
 		line.sample(elapsed, false)
 		if l.Progress != nil {
 			l.Progress(elapsed, m.counts().bytes)
 		}
-		if err := pause(ctx, min(l.Duration-elapsed, time.Second/4)); err != nil {
+		if err := m.wait(ctx, min(l.Duration-elapsed, time.Second/4)); err != nil {
 			return err
 		}
 	}
@@ -141,6 +145,29 @@ func because(ctx context.Context, err error) error {
 		return nil
 	}
 	return errors.Join(ctx.Err(), err)
+}
+
+// wait waits for so long, or until all senders have ended by themselves.
+func (m *meter) wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-m.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func over(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

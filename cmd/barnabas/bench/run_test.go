@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,5 +71,51 @@ func TestEndToEndAgainstABroker(t *testing.T) {
 			require.Positive(t, r.Ack.P50)
 			require.Equal(t, e.Rate > 0, r.Late != nil)
 		})
+	}
+}
+
+func TestConsumeAgainstABroker(t *testing.T) {
+	b := testbroker.Start(t)
+	l := load(t, b, "t", 3)
+	const size = 1 << 20
+	require.NoError(t, Fill(t.Context(), b.Addr(), "t", size))
+	for name, o := range map[string]Consume{"raw": {}, "client": {Client: true}} {
+		t.Run(name, func(t *testing.T) {
+			o.Load, o.MaxBytes = l, 1<<20
+			// More than the topic has: it is read anew.
+			r := longer(t, &o.Load, func() (*Result, error) {
+				r, err := o.Run(t.Context())
+				if err == nil && r.Bytes < 2*size {
+					return nil, fmt.Errorf("%d bytes only", r.Bytes)
+				}
+				return r, err
+			})
+			require.Positive(t, r.Requests)
+		})
+	}
+	t.Run("once", func(t *testing.T) {
+		ends, err := endOffsets(t.Context(), b.Addr(), "t")
+		require.NoError(t, err)
+		want := ends[0] + ends[1] + ends[2]
+		o := Consume{Load: l, MaxBytes: 100 << 10, Once: true}
+		o.Duration = time.Minute
+		r, err := o.Run(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, r.Records)
+		require.Less(t, r.Seconds, 60.0)
+		o.Connections = 4
+		_, err = o.Run(t.Context())
+		require.ErrorContains(t, err, "too many")
+	})
+}
+
+func TestChurnAgainstABroker(t *testing.T) {
+	b := testbroker.Start(t)
+	for _, rate := range []float64{0, 500} {
+		c := Churn{Load: Load{Addr: b.Addr(), Connections: 2, Duration: 50 * time.Millisecond}, Rate: rate}
+		for r, err := c.Run(t.Context()); err != nil || r.Latency.P50 == 0; r, err = c.Run(t.Context()) {
+			require.Less(t, c.Duration, time.Minute, "%v", err)
+			c.Duration *= 3
+		}
 	}
 }

@@ -41,8 +41,17 @@ func admin(ctx context.Context, addr string, f func(context.Context, *kadm.Clien
 
 // CreateTopic creates a topic, and waits until it can be used. That there is one of the name already is an error.
 func CreateTopic(ctx context.Context, addr, topic string, partitions int32, replicas int16) error {
+	return CreateTopicWith(ctx, addr, topic, partitions, replicas, nil)
+}
+
+// CreateTopicWith is CreateTopic with a configuration for the topic.
+func CreateTopicWith(ctx context.Context, addr, topic string, partitions int32, replicas int16, properties map[string]string) error {
+	configs := map[string]*string{}
+	for name, value := range properties {
+		configs[name] = &value
+	}
 	return admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
-		_, err := a.CreateTopic(ctx, partitions, replicas, nil, topic)
+		_, err := a.CreateTopic(ctx, partitions, replicas, configs, topic)
 		if err != nil {
 			return fmt.Errorf("create topic %s: %w", topic, err)
 		}
