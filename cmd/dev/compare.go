@@ -65,6 +65,9 @@ func (d *dev) compare(ctx context.Context, o compare.Options, markdown string) e
 			return err
 		}
 	}
+	if n := len(report.Failed); n > 0 {
+		return fmt.Errorf("%d measurements failed", n)
+	}
 	if n := report.Missed(); n > 0 {
 		return fmt.Errorf("%d figures miss their targets", n)
 	}

@@ -43,6 +43,7 @@ type Comparison struct {
 	bin    string
 	java   peers.Java
 	bounds bounds
+	failed []string // what could not be measured, and why
 }
 
 // settle is how long brokers are left alone after a topic was deleted: its files go in the background.
@@ -91,7 +92,7 @@ func (c *Comparison) wants(names ...string) bool {
 
 func (c *Comparison) named(name string) bool { return slices.Contains(c.Only, name) }
 
-// Run measures everything.
+// Run measures everything. What can't be measured is in the report, the error is about all of it.
 func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 	for _, name := range c.Only {
 		if !slices.Contains(Names(), name) {
@@ -101,17 +102,26 @@ func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 	if c.Rounds < 1 || c.Duration <= 0 || len(c.Storages) == 0 {
 		return nil, fmt.Errorf("nothing to measure: %d rounds of %s, storages %v", c.Rounds, c.Duration, c.Storages)
 	}
-	c.bounds = bounds{}
+	c.bounds, c.failed = bounds{}, nil
 	var report Report
 	for _, part := range []func(context.Context) ([]Figure, error){c.measureLoads, c.measurePartitions, c.measureStates, c.measureClusters} {
 		figures, err := part(ctx)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, err
+			c.fails(err)
 		}
 		report.Figures = append(report.Figures, figures...)
 	}
-	report.Limits = c.bounds.report()
+	report.Limits, report.Failed = c.bounds.report(), c.failed
 	return &report, nil
+}
+
+// fails notes that something could not be measured. The rest of a long run goes on.
+func (c *Comparison) fails(err error) {
+	c.Env.Say("FAILED: %v", err)
+	c.failed = append(c.failed, err.Error())
 }
 
 // prepare builds Barnabas and fetches Kafka, once.

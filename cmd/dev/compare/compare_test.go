@@ -59,6 +59,7 @@ func TestReport(t *testing.T) {
 		require.Contains(t, text, rawSendfile)
 	}
 	require.Contains(t, (&Report{}).verdict(), "at none")
+	require.Contains(t, (&Report{Failed: []string{"kafka, flush: no answer"}}).String(), "Not measured: kafka, flush: no answer.")
 }
 
 func TestEveryRowCanBeNamed(t *testing.T) {

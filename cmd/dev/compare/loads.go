@@ -138,8 +138,13 @@ type broker struct {
 	replicas int16 // of its topics
 }
 
+// patience is how long a load may take beyond its duration: a broker that no longer answers must not hold up all others.
+const patience = 2 * time.Minute
+
 // put puts a load on a broker. The topic is there for this run alone.
 func (l *load) put(ctx context.Context, b broker, duration time.Duration) (*bench.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, duration+patience)
+	defer cancel()
 	topic := fmt.Sprintf("%s-%d", l.name, time.Now().UnixMilli())
 	if err := bench.CreateTopic(ctx, b.addr, topic, l.partitions, b.replicas); err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", b.name, l.name, err)

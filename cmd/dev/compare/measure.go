@@ -48,8 +48,12 @@ func (c *Comparison) measureLoads(ctx context.Context) ([]Figure, error) {
 	var figures []Figure
 	for i := range wanted {
 		of, err := c.measureLoad(ctx, &wanted[i], brokers)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, err
+			c.fails(err)
+			continue
 		}
 		figures = append(figures, of...)
 	}

@@ -132,6 +132,7 @@ func (f *Figure) share() string {
 type Report struct {
 	Figures []Figure
 	Limits  []Limit
+	Failed  []string // what could not be measured, and why
 }
 
 // Limit is what one thing costs on this machine without any broker.
@@ -166,6 +167,9 @@ func (r *Report) lost() []string {
 // verdict is the report in one or two sentences.
 func (r *Report) verdict() string {
 	s := fmt.Sprintf("%d of %d figures miss their targets.", r.Missed(), len(r.Figures))
+	for _, why := range r.Failed {
+		s += " Not measured: " + why + "."
+	}
 	if lost := r.lost(); len(lost) > 0 {
 		return s + " Kafka is better at: " + strings.Join(lost, "; ") + "."
 	}
