@@ -23,7 +23,7 @@ type mapping struct {
 // budget bounds the number of maps. A process that has as many as the system allows can't get memory any more: the Go
 // runtime would end it. So the storage stays well below, and goes on without maps.
 type budget struct {
-	limit int64
+	limit int64 // set by Start
 	used  atomic.Int64
 }
 

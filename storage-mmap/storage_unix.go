@@ -22,7 +22,6 @@ func New(o Options) (storage.Storage, error) {
 		return nil, err
 	}
 	m := &mmapStorage{options: o}
-	m.budget.limit = o.MaxMaps
 	m.views.New = func() any { return &view{storage: m} }
 	m.buffers.New = func() any { return new([copyBuffer]byte) }
 	return m, nil
@@ -44,6 +43,7 @@ type mmapStorage struct {
 }
 
 func (m *mmapStorage) Start(context.Context) error {
+	m.budget.limit = mapLimit(m.options.MaxMaps, systemMaps)
 	m.running.Store(true)
 	return nil
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
 )
 
+// configuration is the name of a broker's configuration in its folder.
+const configuration = "barnabas.yaml"
+
 // Options are what differs between brokers that StartBarnabas starts.
 type Options struct {
 	Dir        string            // a folder, made when missing; the configuration goes into it, and the data into Dir/data
@@ -46,7 +49,7 @@ func BarnabasCommand(bin string, o Options) (*exec.Cmd, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	conf := filepath.Join(o.Dir, "barnabas.yaml")
+	conf := filepath.Join(o.Dir, configuration)
 	if err := os.WriteFile(conf, []byte(o.yaml()), 0o644); err != nil {
 		return nil, err
 	}

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
 	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
@@ -45,6 +47,8 @@ type Cluster struct {
 	Members   []*Member
 
 	zookeeper *zktest.Ensemble
+	bin       string // Barnabas' program
+	dir       string // of the brokers' folders
 	cleanup   func()
 }
 
@@ -80,7 +84,7 @@ func (o Opener) OpenCluster(ctx context.Context, opts ClusterOptions) (*Cluster,
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Name: strings.TrimSpace(fmt.Sprintf("%d x %s %s", opts.Brokers, opts.What, opts.Storage)), cleanup: cleanup}
+	c := &Cluster{Name: strings.TrimSpace(fmt.Sprintf("%d x %s %s", opts.Brokers, opts.What, opts.Storage)), dir: dir, cleanup: cleanup}
 	switch opts.Coordination {
 	case Memberlist:
 		c.Name += " " + Memberlist
@@ -125,7 +129,7 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir string, c 
 		maps.Copy(p, opts.Properties)
 		return p
 	}
-	home := func(m *Member) string { return filepath.Join(dir, fmt.Sprintf("broker-%d", m.ID)) }
+	home := c.home
 	switch opts.What {
 	case Kafka39:
 		if c.ZooKeeper == "" {
@@ -151,6 +155,7 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir string, c 
 		if err != nil {
 			return nil, err
 		}
+		c.bin = bin
 		return func(ctx context.Context, m *Member) (*peers.Peer, error) {
 			p := of(m)
 			p["broker.id"] = strconv.Itoa(m.ID)
@@ -180,6 +185,32 @@ func (c *Cluster) election(m *Member) string {
 		s += fmt.Sprintf("    join: [%q]\n", c.Members[0].gossip)
 	}
 	return s
+}
+
+func (c *Cluster) home(m *Member) string {
+	return filepath.Join(c.dir, fmt.Sprintf("broker-%d", m.ID))
+}
+
+// Promote gives the brokers of a cluster on Memberlist their votes, as an operator does: those that joined the first one only follow
+// until then, and the cluster decides nothing without it.
+func (c *Cluster) Promote(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, m := range c.Members[1:] {
+		for {
+			conf := filepath.Join(c.home(m), configuration)
+			out, err := exec.CommandContext(ctx, c.bin, "coordination", "promote", strconv.Itoa(m.ID), "-c", conf, "--address", m.gossip).CombinedOutput()
+			if err == nil {
+				break
+			}
+			select { // it has to catch up first
+			case <-time.After(200 * time.Millisecond):
+			case <-ctx.Done():
+				return fmt.Errorf("coordination promote %d: %w: %s", m.ID, err, out)
+			}
+		}
+	}
+	return nil
 }
 
 // Start starts the broker, on the data that it has. One that runs is left alone.
