@@ -41,7 +41,7 @@ func hotPaths() []hotPath {
 		{name: "produce 600x100", bytes: int64(len(many)), open: produces(1, many)},
 		{name: "produce 4 partitions", bytes: 4 * int64(len(kib)), open: produces(4, kib)},
 		{name: "produce idempotent", bytes: int64(len(kib)), open: producesInSequence},
-		{name: "produce and flush", bytes: int64(len(kib)), allocations: 20, open: producesFlushed},
+		{name: "produce and flush", bytes: int64(len(kib)), allocations: 14, open: producesFlushed},
 		{name: "fetch 1x1000", bytes: int64(len(kib)), open: fetches(kib, 1)},
 		{name: "fetch 16x600x100", bytes: 16 * int64(len(many)), open: fetches(many, 16)},
 		{name: "fetch in a session", open: fetchesNothing},

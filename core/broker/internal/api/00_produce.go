@@ -78,7 +78,7 @@ func (h *handlers) produce(ctx context.Context, r *Request) Reply {
 // produceKind is what requests of this file count as.
 const produceKind = meter.Kind(kmsg.Produce)
 
-// produceCall is one Produce request under way. It is used again, unless its answer had to wait.
+// produceCall is one Produce request under way. It is used again, unless its answer waited in vain.
 type produceCall struct {
 	h        *handlers
 	request  produceRequest
@@ -415,8 +415,10 @@ func (x *produceCall) end() {
 	if x.left--; x.left > 0 || x.pending == nil {
 		return
 	}
-	x.timer.Stop()
-	x.pending.Complete(wire.Respond(x.response))
+	stopped := x.timer.Stop()
+	if x.pending.Complete(wire.Respond(x.response)) && stopped {
+		x.recycle() // all waits are over, and nobody is left who would call expire
+	}
 }
 
 // expire gives up the waits that are not over: because the time is, or the client has gone.

@@ -1,8 +1,6 @@
 package partition
 
 import (
-	"context"
-
 	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/record"
 )
@@ -129,32 +127,6 @@ func (p *Partition) Committed(a Appended, acks int16, f func(error)) (done bool,
 		return true, nil, nil
 	}
 	return p.register(a, f)
-}
-
-// committedAfterFlush shares one fsync with everybody who waits for this log at the moment (group commit). The goroutine
-// ends with the fsync.
-func (p *Partition) committedAfterFlush(a Appended, acks int16, f func(error)) (bool, error, func() bool) {
-	w := &flushWait{f: f}
-	go func() {
-		upTo := a.LastOffset + 1
-		if err := p.log.Flush(context.Background(), upTo); err != nil {
-			w.finish(p.failed(err))
-			return
-		}
-		// Only what is flushed counts for the high watermark here: nobody may read what a crash could take back.
-		p.advance(max(upTo, min(p.log.RecoveryPoint(), p.log.EndOffset())))
-		if acks != -1 {
-			w.finish(nil)
-			return
-		}
-		done, err, cancel := p.register(a, w.finish)
-		if done {
-			w.finish(err)
-			return
-		}
-		w.setCancel(cancel)
-	}()
-	return false, nil, w.cancel
 }
 
 // register waits for the high watermark to pass the append.

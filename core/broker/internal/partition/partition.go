@@ -47,6 +47,8 @@ type Partition struct {
 	// fewWatches is the room of watches as long as they are few, as followers mostly are.
 	fewWatches [2]watchEntry
 
+	flushes flushes
+
 	changes atomic.Uint64
 	traffic traffic
 	// committedThere is the high watermark of the leader that this replica follows, as of its last answer; -1 before.

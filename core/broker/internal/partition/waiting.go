@@ -1,7 +1,5 @@
 package partition
 
-import "sync"
-
 // waiter is a produce request that waits for the high watermark to reach offset under leader epoch.
 type waiter struct {
 	id     *byte // identity, for withdraw
@@ -73,45 +71,6 @@ func (p *Partition) withdraw(id *byte) bool {
 		}
 	}
 	return false
-}
-
-// flushWait is the wait for an fsync and then, maybe, for the high watermark. Whoever is first, finish or cancel, has it.
-type flushWait struct {
-	mu    sync.Mutex
-	over  bool
-	f     func(error)
-	inner func() bool
-}
-
-func (w *flushWait) finish(err error) {
-	w.mu.Lock()
-	first := !w.over
-	w.over = true
-	w.mu.Unlock()
-	if first {
-		w.f(err)
-	}
-}
-
-func (w *flushWait) setCancel(c func() bool) {
-	w.mu.Lock()
-	over := w.over
-	w.inner = c
-	w.mu.Unlock()
-	if over { // cancelled while the flush was running
-		c()
-	}
-}
-
-func (w *flushWait) cancel() bool {
-	w.mu.Lock()
-	first, inner := !w.over, w.inner
-	w.over = true
-	w.mu.Unlock()
-	if first && inner != nil {
-		inner()
-	}
-	return first
 }
 
 // Watch is signalled when something changes that a reader may wait for. One watch may be registered with many partitions: a

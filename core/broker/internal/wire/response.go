@@ -142,14 +142,16 @@ func NewPending(onAbandon func()) *Pending {
 }
 
 // Complete gives the reply, which must not be another pending one. The first call counts and later ones only release what
-// they bring. It does not block and may be called from any goroutine.
-func (p *Pending) Complete(r Reply) {
+// they bring. It does not block and may be called from any goroutine. It reports whether it was the one that counts: then
+// onAbandon is never called.
+func (p *Pending) Complete(r Reply) bool {
 	if !p.state.CompareAndSwap(waiting, completed) {
 		r.release()
-		return
+		return false
 	}
 	p.reply = r
 	close(p.done)
+	return true
 }
 
 // wait returns the reply, or false when gone is closed before there is one.
