@@ -147,11 +147,7 @@ func (c *Comparison) restarts(ctx context.Context, running []*peers.Peer, of []n
 	}
 	for i, k := range c.kinds() {
 		for _, topic := range topics {
-			err := bench.CreateTopic(ctx, running[i].Addr, topic, many, 1)
-			if err == nil {
-				err = bench.Fill(ctx, running[i].Addr, topic, many*64<<10)
-			}
-			if err != nil {
+			if err := fillMany(ctx, running[i].Addr, topic); err != nil {
 				return fmt.Errorf("%s, %s: %w", k, restartMany, err)
 			}
 		}
@@ -173,6 +169,23 @@ func (c *Comparison) restarts(ctx context.Context, running []*peers.Peer, of []n
 		}
 	}
 	return nil
+}
+
+// fillMany makes a topic of many partitions with a batch in each.
+func fillMany(ctx context.Context, addr, topic string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	if _, err := admin.CreateTopic(ctx, many, 1, nil, topic); err != nil {
+		return err
+	}
+	if err := awaitEnds(ctx, admin, many, topic); err != nil {
+		return err
+	}
+	return bench.Fill(ctx, addr, topic, many*64<<10)
 }
 
 func (c *Comparison) restart(ctx context.Context, k kind, topics []string, of noted) error {
