@@ -106,10 +106,9 @@ func (t together) shadowedDirectory() (key, why string) {
 
 // shadowedProperties finds properties of the coordination that its own options go over, such as zookeeper.connect.
 func (t together) shadowedProperties() (warnings []string) {
-	section, _ := t.root.Sub("election")
-	name, options, err := section.Choice()
-	if err != nil {
-		return nil // nothing was chosen there
+	name, options, ok := electionOptions(t.root)
+	if !ok {
+		return nil
 	}
 	for option, property := range map[string]string{"connect": "connect", "session_timeout": "session.timeout.ms", "connection_timeout": "connection.timeout.ms"} {
 		if _, there := options.Sub(option); there && t.given(name+"."+property) {

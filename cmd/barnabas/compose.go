@@ -55,11 +55,11 @@ func compose(root config.Section, parts components) (*composition, error) {
 			errs = append(errs, err)
 		}
 	}
-	collect(root.Only("broker", "storage", "election", "partitioner", "partitioners", "compression", "offsets", gatewayKey, adminKey, metricsKey, loggingKey))
+	collect(root.Only("broker", "storage", "election", electionsKey, "partitioner", "partitioners", "compression", "offsets", gatewayKey, adminKey, metricsKey, loggingKey))
 	var err error
 	c.storage, err = choose(root, parts.storage)
 	collect(err)
-	c.election, err = choose(root, parts.election)
+	c.election, err = chooseElection(root, parts.election)
 	collect(err)
 	c.partitioners, err = choosePartitioners(root, parts.partitioner)
 	collect(err)

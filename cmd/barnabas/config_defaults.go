@@ -143,6 +143,8 @@ func (w *optionWriter) section(all []key, k key) {
 	case codecsType:
 		w.line("%s%s: [%s]", atDefault, k.Name, k.Default)
 		w.choices(all, k, "", "  ", "- ")
+	case electionsType:
+		w.line("%s%s: {IMPLEMENTATION: {OPTION: VALUE}}", optional, k.Name)
 	case partitionersType:
 		w.line("%s%s: {NAME: {IMPLEMENTATION: {OPTION: VALUE}}}", optional, k.Name)
 	default:

@@ -105,7 +105,7 @@ func export(root config.Section, c *composition) exports {
 			continue
 		}
 		switch role {
-		case "election":
+		case "election", electionsKey:
 			e.election(s, c.election.Name())
 		case "offsets":
 			if s.Key == role && s.Value == "topic" {
@@ -186,6 +186,9 @@ func written(s config.Section) string {
 func (e *exports) election(s setting, name string) {
 	const reason = "Kafka coordinates through ZooKeeper, or through brokers in KRaft mode"
 	option, ofOption := strings.CutPrefix(s.Key, "election."+name+".")
+	if !ofOption {
+		option, ofOption = strings.CutPrefix(s.Key, electionsKey+"."+name+".")
+	}
 	if _, family := kafka.BrokerDefinition(name + ".connect"); !family {
 		e.leave(s.Key, reason)
 		return

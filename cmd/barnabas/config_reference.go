@@ -84,6 +84,7 @@ const (
 	choiceType       = "a name, alone or with options"
 	codecsType       = "list of names, each alone or with options"
 	partitionersType = "map of names to partitioners"
+	electionsType    = "map of the implementations' names to their options"
 )
 
 // scope says where a key is set.
@@ -133,6 +134,8 @@ func reference(parts components) []key {
 	}
 	all = append(all, keysOf(parts.storage, "How segments of logs are written and read.")...)
 	all = append(all, keysOf(parts.election, "Who coordinates: which broker is controller, who is alive, which topics there are.")...)
+	all = append(all, key{Name: electionsKey, Scope: inFile, Type: electionsType, Changes: atStart, Valid: strings.Join(parts.election.Names(), ", "),
+		Meaning: "The options of several coordinations, where election is a name alone and decides between them: {IMPLEMENTATION: {OPTION: VALUE}}."})
 	all = append(all, keysOf(parts.partitioner, "Which partition a record goes to, where no client chose. It may also be a name from partitioners.")...)
 	all = append(all, key{Name: partitionersKey, Scope: inFile, Type: partitionersType, Changes: atStart,
 		Meaning: "Partitioners under names of their own, for topics to declare: {NAME: {IMPLEMENTATION: {OPTION: VALUE}}}."})

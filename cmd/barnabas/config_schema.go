@@ -56,6 +56,8 @@ func schema(parts components) config.Schema {
 		case codecsType:
 			definitions[k.Name] = choiceSchema(all, k)
 			s = config.Schema{"type": "array", "uniqueItems": true, "items": referTo(k.Name)}
+		case electionsType:
+			s = config.Schema{"type": []string{"object", "null"}, "additionalProperties": false, "properties": implementations(all, parts.election.Role())}
 		case partitionersType:
 			s = config.Schema{"type": []string{"object", "null"}, "additionalProperties": referTo(parts.partitioner.Role())}
 		default:
@@ -80,18 +82,23 @@ func referTo(definition string) config.Schema {
 // choiceSchema describes the choice of an implementation: its name alone, or the one key of a mapping with its options below.
 func choiceSchema(all []key, role key) config.Schema {
 	names := strings.Split(role.Valid, ", ")
-	implementations := config.Schema{}
-	for _, k := range all {
-		if name, ok := strings.CutPrefix(k.Name, role.Name+"."); ok && k.Type == sectionType && !strings.Contains(name, ".") {
-			s := config.SchemaOf(optionsOf(all, k.Name))
-			s["description"] = k.Meaning
-			implementations[name] = s
-		}
-	}
 	return config.Schema{"anyOf": []any{
 		config.Schema{"type": "string", "enum": names},
-		config.Schema{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false, "properties": implementations},
+		config.Schema{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false, "properties": implementations(all, role.Name)},
 	}}
+}
+
+// implementations describes those of a role, each with its options.
+func implementations(all []key, role string) config.Schema {
+	described := config.Schema{}
+	for _, k := range all {
+		if name, ok := strings.CutPrefix(k.Name, role+"."); ok && k.Type == sectionType && !strings.Contains(name, ".") {
+			s := config.SchemaOf(optionsOf(all, k.Name))
+			s["description"] = k.Meaning
+			described[name] = s
+		}
+	}
+	return described
 }
 
 // optionsOf gives the options below a key. Topics have properties whose names begin like those of a codec.

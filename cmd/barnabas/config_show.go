@@ -119,7 +119,7 @@ func effective(root config.Section, c *composition) []setting {
 		l.choice(key, section, there, name, options)
 	}
 	role("storage", c.storage.Name(), c.storage.Options())
-	role("election", c.election.Name(), c.election.Options())
+	l.election(root, c)
 	l.partitioners(root, c)
 	l.codecs(root, c)
 	role("offsets", c.offsets.Name(), c.offsets.Options())
@@ -205,6 +205,19 @@ func (l *settings) options(key string, section config.Section, options []config.
 		}
 		l.add(key+"."+o.Name, value, originOf(sub, there))
 	}
+}
+
+// election lists the coordination, with its options where they stand.
+func (l *settings) election(root config.Section, c *composition) {
+	section, there := root.Sub("election")
+	named, _ := root.Sub(electionsKey)
+	below, elsewhere := named.Sub(c.election.Name())
+	if !elsewhere {
+		l.choice("election", section, there, c.election.Name(), c.election.Options())
+		return
+	}
+	l.add("election", c.election.Name(), originOf(section, there))
+	l.options(electionsKey+"."+c.election.Name(), below, c.election.Options())
 }
 
 // partitioners lists the first partitioner and those that the configuration gives names to.

@@ -34,11 +34,7 @@ func (v *votersCommand) open(a *app) (admin *voterAdmin, addresses []string, err
 	if name := c.election.Name(); name != votersPlugin {
 		return nil, nil, wrong(fmt.Errorf("the brokers of this configuration agree through %s: this is about clusters on %s", name, votersPlugin))
 	}
-	section, _ := root.Sub("election")
-	_, section, err = section.Choice()
-	if err != nil {
-		return nil, nil, wrong(err)
-	}
+	_, section, _ := electionOptions(root)
 	options := newVoterOptions()
 	if err := section.Decode(&options); err != nil {
 		return nil, nil, wrong(err)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,6 +88,28 @@ func TestZooKeeperConfigurationsServe(t *testing.T) {
 		roundTrip(t, at[0], "t", "through three")
 		got = barnabas(t, nil, "topic", "describe", "t", "-b", at[2])
 		require.Regexp(t, `0 +\d +\d+ +\d,\d,\d `, got.out)
+	})
+	t.Run("cluster-3.yaml", func(t *testing.T) {
+		// The same three files, which differ from one another as those of three brokers must, and in one key.
+		ports := freePorts(t, 6)
+		bind := func(i int) string { return "127.0.0.1:" + ports[3+i] }
+		common := []string{"elections.zookeeper.connect=" + ensemble.Connect() + "/either", "elections.memberlist.join=[" + bind(0) + "," + bind(1) + "," + bind(2) + "]"}
+		for _, name := range []string{"zookeeper", "memberlist"} {
+			t.Run(name, func(t *testing.T) {
+				var serves [3]func() string
+				for i := range serves {
+					sets := slices.Concat(oneOfThree(t, i, ports[i]), common, []string{"elections.memberlist.bind=" + bind(i), "election=" + name})
+					serves[i] = launch(t, source{file: "../../configs/cluster-3.yaml", sets: sets})
+				}
+				var at [3]string
+				for i := range at {
+					at[i] = serves[i]()
+				}
+				got := barnabas(t, nil, "cluster", "health", "--brokers", "3", "--wait", "1m", "-b", at[0])
+				require.Equal(t, exitOK, got.code, got.err+got.out)
+				roundTrip(t, at[0], "t", "through "+name)
+			})
+		}
 	})
 	t.Run("zookeeper-listeners.yaml", func(t *testing.T) {
 		free := freePorts(t, 2)

@@ -21,6 +21,19 @@ func (r Registry[S, T]) Choose(section config.Section) (Choice[S, T], error) {
 	if err != nil {
 		return Choice[S, T]{}, section.Wrap(err)
 	}
+	return chosen(factory, options)
+}
+
+// With chooses an implementation by name, with options that stand elsewhere than below its name.
+func (r Registry[S, T]) With(name string, options config.Section) (Choice[S, T], error) {
+	factory, err := r.Get(name)
+	if err != nil {
+		return Choice[S, T]{}, options.Wrap(err)
+	}
+	return chosen(factory, options)
+}
+
+func chosen[S, T any](factory Factory[S, T], options config.Section) (Choice[S, T], error) {
 	if err := factory.Check(options); err != nil {
 		return Choice[S, T]{}, err
 	}
