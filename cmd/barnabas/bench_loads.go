@@ -184,7 +184,8 @@ func newBenchFindRate(a *app) *cobra.Command {
 		Use:   "find-rate",
 		Short: "Find the highest rate of records that a broker sustains",
 		Long: `Measures at rates that close in on the highest one that is sustained: all that is due can be sent and is answered, and 99 % of the
-delays, counted from when records were due, are within --max-p99. Each rate is measured for --duration; about eight are.`,
+delays, counted from when records were due, are within --max-p99. Each rate is measured for --duration, and once more before it is taken
+for too high; about eight rates are tried.`,
 		Example: `  barnabas bench find-rate --record-size 1000 --max-p99 5ms --duration 5s
   barnabas bench find-rate --end-to-end --connections 4 --partitions 4 --svg rates.svg`,
 		Args: exactly(),

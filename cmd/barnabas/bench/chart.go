@@ -2,16 +2,18 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"html"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// WriteChart draws results as one SVG file: the distribution of the delays, and throughput and 99th percentile over time. Curves
-// of the same colour are of the same result.
+// WriteChart draws results as one SVG file: the distribution of the delays, throughput and 99th percentile over time, and the latter
+// by rate where there are several. Curves of the same colour are of the same result.
 func WriteChart(w io.Writer, title string, results []*Result) error {
 	delays := plot{title: "delay by percentile", x: "percent of requests or records", y: "ms", percent: true, log: true}
 	through := plot{title: "throughput", x: "s", y: "MiB/s"}
@@ -34,6 +36,9 @@ func WriteChart(w io.Writer, title string, results []*Result) error {
 	}
 	out := bufio.NewWriter(w)
 	plots := []*plot{&delays, &through, &tail}
+	if rates := byRate(results); len(rates.curves) > 0 {
+		plots = append([]*plot{rates}, plots...)
+	}
 	height := chartTop + len(plots)*plotHeight + 20*len(results)
 	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="sans-serif" font-size="12">`+"\n", chartWidth, height)
 	fmt.Fprintf(out, `<rect width="100%%" height="100%%" fill="white"/><text x="%d" y="24" font-size="16">%s</text>`+"\n", plotLeft, html.EscapeString(title))
@@ -48,6 +53,22 @@ func WriteChart(w io.Writer, title string, results []*Result) error {
 	}
 	fmt.Fprintln(out, "</svg>")
 	return out.Flush()
+}
+
+// byRate shows what became of the 99th percentile at different rates, where there are several.
+func byRate(results []*Result) *plot {
+	p := &plot{title: "99th percentile by rate", x: "records/s that were due", y: "ms", log: true}
+	c := curve{name: p.title}
+	for _, r := range results {
+		if r.Rate > 0 {
+			c.add(r.Rate, r.Latency.P99/1e3)
+		}
+	}
+	slices.SortFunc(c.points, func(a, b point) int { return cmp.Compare(a.x, b.x) })
+	if len(c.points) > 1 && c.points[0].x < c.points[len(c.points)-1].x {
+		p.curves = []curve{c}
+	}
+	return p
 }
 
 // The layout, in pixels.

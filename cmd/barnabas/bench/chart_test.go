@@ -34,6 +34,8 @@ func TestChart(t *testing.T) {
 	for second := range 5 {
 		r.Timeline = append(r.Timeline, Sample{Second: float64(second + 1), Seconds: 1, Bytes: int64(second) << 20, Latency: r.Latency})
 	}
+	faster := *r
+	faster.Rate = 20
 	for _, test := range []struct {
 		results []*Result
 		curves  int
@@ -41,6 +43,7 @@ func TestChart(t *testing.T) {
 		{nil, 0},
 		{[]*Result{r}, 3},
 		{[]*Result{r, r, r, r, r, r, r, r, r}, 27},
+		{[]*Result{&faster, r}, 7},
 		{[]*Result{{Name: "nothing"}}, 0},
 	} {
 		var chart bytes.Buffer

@@ -24,6 +24,7 @@ type conn struct {
 	buf    []byte // of the last response
 	ahead  []byte // what was read and belongs to the next response: part of stage
 	stage  []byte
+	size   [4]byte // of the next response
 	cancel func() bool
 }
 
@@ -60,11 +61,10 @@ func (c *conn) write(frame []byte) error {
 
 // read returns the next response, from the correlation id on. It is valid until the next read.
 func (c *conn) read() ([]byte, error) {
-	var size [4]byte
-	if err := c.fill(size[:]); err != nil {
+	if err := c.fill(c.size[:]); err != nil {
 		return nil, err
 	}
-	n := int(int32(binary.BigEndian.Uint32(size[:])))
+	n := int(int32(binary.BigEndian.Uint32(c.size[:])))
 	if n < 4 || n > maxResponse {
 		return nil, fmt.Errorf("a response of %d bytes makes no sense", n)
 	}

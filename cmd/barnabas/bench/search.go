@@ -32,23 +32,28 @@ func (s *Search) Find(ctx context.Context) (best *Result, all []*Result, err err
 		if !more {
 			break
 		}
-		r, err := s.Run(ctx, rate)
-		if err != nil {
-			return nil, nil, err
+		held := false
+		for range tries {
+			r, err := s.Run(ctx, rate)
+			if err != nil {
+				return nil, nil, err
+			}
+			r.Name, all = "too much", append(all, r)
+			if held = sustained(r, s.MaxP99); held {
+				r.Name, best = "sustained", r
+				break
+			}
 		}
-		held := sustained(r, s.MaxP99)
 		b.note(rate, held)
-		r.Name = "too much"
-		if held {
-			r.Name, best = "sustained", r
-		}
-		all = append(all, r)
 	}
 	if best == nil {
 		return nil, nil, errors.New("no rate is sustained: allow a higher 99th percentile, or more connections or requests in flight")
 	}
 	return best, all, nil
 }
+
+// tries is how often a rate is tried before it is taken for too high: what else the machine does shouldn't decide.
+const tries = 2
 
 // enough is the part of a rate that has to arrive in time: a few records are always under way at the end.
 const enough = 0.98
