@@ -1,6 +1,9 @@
 package compare
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -140,4 +143,17 @@ func TestClientCodecs(t *testing.T) {
 	}
 	_, err := clientCodecs{}.Compress(record.None, 0, nil, text)
 	require.Error(t, err)
+}
+
+func TestDeletedFoldersAreWaitedFor(t *testing.T) {
+	data := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(data, "other-0"), 0o755))
+	require.NoError(t, awaitGone(t.Context(), data, "create-"))
+	deleted := filepath.Join(data, "create-1-0.0123456789abcdef-delete")
+	require.NoError(t, os.Mkdir(deleted, 0o755))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorContains(t, awaitGone(ctx, data, "create-"), "1 folders")
+	require.NoError(t, os.Remove(deleted))
+	require.NoError(t, awaitGone(t.Context(), data, "create-"))
 }

@@ -86,7 +86,10 @@ func (c *Comparison) createTopics(ctx context.Context, running []*peers.Peer, of
 				of[i].note(usableMany, usable.Seconds()*1e3)
 			}
 			c.Env.Say("%s answers after %.1f ms that it has made %d partitions, which can be used after %.1f ms", k, answered.Seconds()*1e3, many, usable.Seconds()*1e3)
-			if err := pause(ctx, 2*settle); err != nil {
+			if err := awaitGone(ctx, running[i].Data, "create-"); err != nil {
+				return fmt.Errorf("%s, %s: %w", k, createMany, err)
+			}
+			if err := pause(ctx, settle); err != nil {
 				return err
 			}
 		}
@@ -117,6 +120,21 @@ func createTimed(ctx context.Context, addr, topic string) (answered, usable time
 	usable = time.Since(begin)
 	_, err = admin.DeleteTopic(ctx, topic)
 	return answered, usable, err
+}
+
+// awaitGone waits until the folders of deleted partitions are gone, so that removing them isn't what the next broker pays for.
+func awaitGone(ctx context.Context, data, prefix string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for {
+		left, err := filepath.Glob(filepath.Join(data, prefix+"*"))
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if err := pause(ctx, settle/10); err != nil {
+			return fmt.Errorf("%d folders of deleted partitions are left: %w", len(left), err)
+		}
+	}
 }
 
 // awaitEnds waits until so many partitions of topics have all told their ends.
