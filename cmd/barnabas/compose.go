@@ -254,17 +254,19 @@ func absolute(dirs []string) []string {
 
 // describe gives the name of a choice and, in parentheses, its options.
 func describe[S, T any](choice plugin.Choice[S, T]) string {
-	if len(choice.Options()) == 0 {
-		return choice.Name()
+	if set := options(choice.Options()); set != "" {
+		return choice.Name() + " (" + set + ")"
 	}
-	return choice.Name() + " (" + options(choice.Options()) + ")"
+	return choice.Name()
 }
 
-// options writes options with their values.
+// options writes options with their values, those that have one.
 func options(fields []config.Field) string {
-	pairs := make([]string, len(fields))
-	for i, o := range fields {
-		pairs[i] = o.Name + ": " + o.Default
+	var pairs []string
+	for _, o := range fields {
+		if o.Default != "" {
+			pairs = append(pairs, o.Name+": "+o.Default)
+		}
 	}
 	return strings.Join(pairs, ", ")
 }
