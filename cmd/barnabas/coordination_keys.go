@@ -46,10 +46,12 @@ A broker that was down meanwhile, and has the keys of its configuration, is brou
 // newKeysOrder is a command that changes the keys of all brokers.
 func newKeysOrder(a *app, use, short string, names []string, do func(ctx context.Context, v *voterAdmin, addresses, args []string) (string, error)) *cobra.Command {
 	var v votersCommand
+	ids := []string{"3fa0c41b9d27e586"} // an id as `keys list` shows them
 	cmd := &cobra.Command{
-		Use:   strings.Join(append([]string{use}, names...), " "),
-		Short: short,
-		Args:  exactly(names...),
+		Use:     strings.Join(append([]string{use}, names...), " "),
+		Short:   short,
+		Example: "  barnabas coordination keys " + strings.Join(append([]string{use}, ids[:len(names)]...), " ") + " -c broker-1.yaml",
+		Args:    exactly(names...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			admin, addresses, err := v.open(a)
 			if err != nil {
@@ -73,9 +75,10 @@ func newKeysList(a *app) *cobra.Command {
 	var v votersCommand
 	var out output
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the ids of the keys that each broker has, and which one it uses",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the ids of the keys that each broker has, and which one it uses",
+		Example: "  barnabas coordination keys list -c broker-1.yaml",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
 				return err

@@ -208,7 +208,8 @@ func newCoordinationReset(a *app) *cobra.Command {
 place of a cluster. Records aren't touched.
 
 It is refused for a broker that votes, as far as the others say or while none of them has a leader: take its vote first, or say --accept-loss.`,
-		Args: exactly(),
+		Example: "  barnabas coordination reset -c broker-4.yaml",
+		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.resetCoordination(cmd.Context(), from, confirmed)
 		},

@@ -245,7 +245,7 @@ func TestUnknownCommand(t *testing.T) {
 func TestEveryCommandHasExamples(t *testing.T) {
 	a := newApp(nil, nil, nil, nil)
 	a.parts = testParts(t)
-	flag := regexp.MustCompile(`(?:^| )(-[a-zA-Z]|--[a-z][a-z-]*)`)
+	flag := regexp.MustCompile(`(?:^| )(-[a-zA-Z]|--[a-z][a-z0-9-]*)`)
 	commands := 0
 	var look func(*cobra.Command)
 	look = func(c *cobra.Command) {
