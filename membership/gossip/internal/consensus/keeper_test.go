@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -35,6 +36,35 @@ func TestKeeper(t *testing.T) {
 	k.close(1)
 	require.True(t, k.next().IsZero())
 	require.Empty(t, k.due(at(1000)))
+}
+
+// TestClockSteps steps the wall clock by hours, to and fro, between all that a keeper is told: only monotonic time decides, so that nobody is
+// taken for dead before its time, or lives for ever.
+func TestClockSteps(t *testing.T) {
+	start := time.Now()
+	at := func(ms int, step time.Duration) time.Time { return stepped(start.Add(time.Duration(ms)*time.Millisecond), step) }
+	for _, steps := range [][4]time.Duration{{0, time.Hour, -time.Hour, 0}, {-time.Hour, 2 * time.Hour, 24 * time.Hour, -24 * time.Hour}} {
+		k := newKeeper(time.Second, []uint64{1, 2}, at(0, steps[0]))
+		require.True(t, k.keep(1, at(500, steps[1])))
+		require.InDelta(t, 500*time.Millisecond, k.next().Sub(at(500, steps[2])), float64(time.Microsecond))
+		require.Empty(t, k.due(at(999, steps[2])))
+		require.Equal(t, []uint64{2}, k.due(at(1000, steps[3])))
+		k.close(2)
+		require.InDelta(t, 500*time.Millisecond, k.next().Sub(at(1000, steps[1])), float64(time.Microsecond))
+		require.Empty(t, k.due(at(1499, steps[1])))
+		require.Equal(t, []uint64{1}, k.due(at(1500, steps[2])))
+	}
+	// And what tells such times apart has been told of them.
+	require.Equal(t, time.Hour, at(0, time.Hour).Round(0).Sub(at(0, 0).Round(0)))
+	require.Equal(t, time.Duration(0), at(0, time.Hour).Sub(at(0, 0)))
+}
+
+// stepped is a time at which the wall clock has been stepped, and the monotonic one has not: as time.Now gives it then.
+func stepped(t time.Time, step time.Duration) time.Time {
+	// The layout of time.Time (Go 1.9 and later): a flag, 33 bits of seconds since 1885, 30 of nanoseconds; then the monotonic reading.
+	wall := (*uint64)(unsafe.Pointer(&t))
+	*wall += uint64(int64(step/time.Second) << 30)
+	return t
 }
 
 // TestKeeperNeverEarly plays random heartbeats and delays: no session is ended before it was silent for the timeout.
