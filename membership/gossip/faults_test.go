@@ -177,6 +177,26 @@ func TestWronglyDead(t *testing.T) {
 	require.Greater(t, register(t, silent, 1).Epoch(), r.Epoch())
 }
 
+// TestLeadingIsTold waits for a server to lead as those do who have to do something then: they look again whenever they are told to.
+func TestLeadingIsTold(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	g.timings.Heartbeat, g.timings.Election, g.timings.Lease = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+	node := g.voters(1)[0].node
+	ctx := within(t)
+	for {
+		changed := node.Changed()
+		if node.Leads() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			require.Fail(t, "it leads, and nobody was told", "leads: %v", node.Leads())
+		}
+	}
+}
+
 // TestContenders has all servers campaign, resign and campaign again, while raft's leader changes: no two of them ever hold a
 // term at a time, nor an epoch twice.
 func TestContenders(t *testing.T) {

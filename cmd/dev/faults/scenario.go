@@ -98,6 +98,7 @@ func Scenarios() []Scenario {
 			return again(ctx, f, f.times(1, 3), func() error { return raftOneWay(ctx, f) })
 		}},
 		{Name: "replaced", About: "a voter dies for good, and a new broker takes its vote and its replicas", Voters: true, Lean: true, Break: replaced},
+		{Name: "recovered", About: "all brokers are killed, two of three voters lose their stores, and the cluster is recovered from the third", Voters: true, Break: recovered},
 		{Name: "slow", About: "everything between the brokers takes its time", Break: slow},
 		{Name: "coordination-leader", About: "the leader of the coordination is killed: ZooKeeper's, or raft's", Break: coordinationLeader},
 		{Name: "coordination-down", About: "nothing is decided any more, and records flow on", Short: true, Lean: true, Break: coordinationDown},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -46,6 +47,46 @@ func replaced(ctx context.Context, f *Field) error {
 	}
 	f.Say("%s", outcome)
 	return errors.Join(f.moved(ctx, dead, next), f.whole(ctx))
+}
+
+// recovered kills all brokers and removes what two of three voters keep of the coordination: what the third has, the leader of raft, is made a
+// cluster again, and the others join it and are given their votes.
+func recovered(ctx context.Context, f *Field) error {
+	keeps, err := f.raftLeader(ctx)
+	if err != nil {
+		return err
+	}
+	f.Say("all brokers are killed, and the stores of all voters but %s, the leader of raft, are gone", keeps.name())
+	for _, b := range f.Brokers {
+		b.Kill()
+	}
+	for _, b := range f.others(keeps) {
+		if err := os.RemoveAll(b.Data() + ".coordination"); err != nil {
+			return err
+		}
+	}
+	recovering := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, keeps.bin, append([]string{"coordination", "recover", "-c", keeps.conf()}, args...)...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := recovering(); err == nil || !strings.Contains(out, "nothing was changed") {
+		return fmt.Errorf("coordination recover doesn't ask whether that is meant: %w: %s", err, out)
+	}
+	if out, err := recovering("--accept-loss"); err != nil {
+		return fmt.Errorf("coordination recover: %w: %s", err, out)
+	}
+	f.Say("%s was recovered", keeps.name())
+	if err := f.Start(ctx); err != nil {
+		return err
+	}
+	for _, b := range f.others(keeps) {
+		outcome, err := keeps.promote(ctx, b)
+		if err != nil {
+			return err
+		}
+		f.Say("%s", outcome)
+	}
+	return f.whole(ctx)
 }
 
 // order has the command of that name say something about another broker to the cluster that b belongs to.

@@ -80,6 +80,7 @@ func (n *Node) lead(ctx context.Context) {
 	})
 	n.mu.Lock()
 	n.leading = l
+	n.tellChanged()
 	n.mu.Unlock()
 	n.c.Logger.Info("this broker leads the coordination", "server", n.c.ID, "term", term)
 	defer func() {

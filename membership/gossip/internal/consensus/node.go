@@ -184,10 +184,15 @@ func (n *Node) follow(leads <-chan bool, seen <-chan raft.Observation) {
 			return
 		}
 		n.mu.Lock()
-		close(n.changed)
-		n.changed = make(chan struct{})
+		n.tellChanged()
 		n.mu.Unlock()
 	}
+}
+
+// tellChanged has those look again who wait for another leader, or for this server to lead. The caller holds the lock.
+func (n *Node) tellChanged() {
+	close(n.changed)
+	n.changed = make(chan struct{})
 }
 
 // upkeep takes snapshots when much was written, and says when this server can't follow.

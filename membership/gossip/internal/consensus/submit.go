@@ -76,9 +76,20 @@ func (n *Node) Heartbeat(ctx context.Context, session uint64) (h Heartbeat, err 
 	return h, err
 }
 
+// joinPatience is how long a server that is part of no cluster yet waits for one: for others to form it with, or for a leader to add it.
+const joinPatience = time.Minute
+
+// patience is how long a call may take before it fails.
+func (n *Node) patience() time.Duration {
+	if servers, _ := n.Servers(); len(servers) == 0 && !n.hadState {
+		return max(joinPatience, n.c.Timings.Patience())
+	}
+	return n.c.Timings.Patience()
+}
+
 // ask does something with the leader, again and again until it is done, certainly can't be done, or patience ends.
 func (n *Node) ask(ctx context.Context, repeatable bool, do func(ctx context.Context, leader, address string) error) error {
-	patience, cancel := context.WithTimeout(ctx, n.c.Timings.Patience())
+	patience, cancel := context.WithTimeout(ctx, n.patience())
 	defer cancel()
 	pause, last := firstPause, errNoLeader
 	for {
