@@ -42,7 +42,9 @@ func TestKeeper(t *testing.T) {
 // taken for dead before its time, or lives for ever.
 func TestClockSteps(t *testing.T) {
 	start := time.Now()
-	at := func(ms int, step time.Duration) time.Time { return stepped(start.Add(time.Duration(ms)*time.Millisecond), step) }
+	at := func(ms int, step time.Duration) time.Time {
+		return stepped(start.Add(time.Duration(ms)*time.Millisecond), step)
+	}
 	for _, steps := range [][4]time.Duration{{0, time.Hour, -time.Hour, 0}, {-time.Hour, 2 * time.Hour, 24 * time.Hour, -24 * time.Hour}} {
 		k := newKeeper(time.Second, []uint64{1, 2}, at(0, steps[0]))
 		require.True(t, k.keep(1, at(500, steps[1])))
