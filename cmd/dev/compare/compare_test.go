@@ -49,7 +49,7 @@ func TestReport(t *testing.T) {
 			{Name: "good", Broker: "barnabas mmap", Unit: "s", Target: atMost(0.5), Ours: []float64{1, 2, 1}, Theirs: []float64{10, 10, 5}, Bound: []float64{0.5, 0.5, 0.5}},
 			{Name: "bad", Broker: "barnabas mmap", Unit: "MiB/s", Target: atLeast(2), Ours: []float64{100}, Theirs: []float64{200}, Bound: []float64{400}},
 		},
-		Limits: []Limit{{Name: rawSendfile, Speed: []float64{4000}, Cost: []float64{0.2}}},
+		Limits: []Limit{{Name: rawSendfile, SpeedUnit: "MiB/s", CostUnit: "CPU-s/GB", Speed: []float64{4000}, Cost: []float64{0.2}}},
 	}
 	require.Equal(t, 1, r.Missed())
 	for _, text := range []string{r.String(), r.Markdown()} {
@@ -60,6 +60,7 @@ func TestReport(t *testing.T) {
 		require.Contains(t, text, "≥ 2 of Kafka")
 		require.Contains(t, text, "1 of 2 figures miss their targets. Kafka is better at: bad (MiB/s, barnabas mmap).")
 		require.Contains(t, text, rawSendfile)
+		require.Contains(t, text, "0.200 CPU-s/GB")
 	}
 	require.Contains(t, (&Report{}).verdict(), "at none")
 	require.Contains(t, (&Report{Failed: []string{"kafka, flush: no answer"}}).String(), "Not measured: kafka, flush: no answer.")

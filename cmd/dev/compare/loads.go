@@ -84,13 +84,17 @@ func loads() []load {
 		n      int
 		target float64
 	}{{1, 1.5}, {50, 4}} {
-		all = append(all, load{
+		l := load{
 			name: fmt.Sprintf("request-%d", inFlight.n), connections: 1, partitions: 1, run: produce(1000, 1, inFlight.n, record.None),
 			measures: []measure{
 				{unit: "CPU µs/request", of: (*bench.Result).CPUPerRequest, target: atMost(0.2)},
 				{unit: "requests/s", of: (*bench.Result).RequestsPerSecond, target: atLeast(inFlight.target)},
 			},
-		})
+		}
+		if inFlight.n == 1 {
+			l.limits, l.measures[0].bound, l.measures[1].bound = []string{rawAnswer}, answered, answersPerSecond
+		}
+		all = append(all, l)
 	}
 	return append(all,
 		load{

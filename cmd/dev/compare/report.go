@@ -137,9 +137,11 @@ type Report struct {
 
 // Limit is what one thing costs on this machine without any broker.
 type Limit struct {
-	Name  string
-	Speed []float64 // MiB/s
-	Cost  []float64 // CPU-s/GB
+	Name      string
+	SpeedUnit string
+	CostUnit  string
+	Speed     []float64
+	Cost      []float64
 }
 
 // Missed counts the figures that miss their targets.
@@ -216,10 +218,10 @@ func (r *Report) figures() table.Writer {
 
 func (r *Report) limits() table.Writer {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"limit of the machine", "MiB/s", "CPU-s/GB", "min..max"})
+	t.AppendHeader(table.Row{"limit of the machine", "speed", "cost", "min..max"})
 	for _, l := range r.Limits {
 		if len(l.Cost) > 0 {
-			t.AppendRow(table.Row{l.Name, fmt.Sprintf("%.0f", median(l.Speed)), number(median(l.Cost)), number(slices.Min(l.Cost)) + ".." + number(slices.Max(l.Cost))})
+			t.AppendRow(table.Row{l.Name, fmt.Sprintf("%.0f %s", median(l.Speed), l.SpeedUnit), number(median(l.Cost)) + " " + l.CostUnit, number(slices.Min(l.Cost)) + ".." + number(slices.Max(l.Cost))})
 		}
 	}
 	return t

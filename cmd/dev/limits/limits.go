@@ -1,5 +1,5 @@
 // Package limits measures what the machine itself costs: writing to a file through the page cache, sending a file to a
-// socket, sending and receiving memory. No broker can do the same work for less, so these are the bounds that a broker's
+// socket, sending and receiving memory, answering one small request at a time. No broker can do the same work for less, so these are the bounds that a broker's
 // figures are read against.
 //
 // Each measurement is one thread that does system calls and nothing else, with a second thread at the other end of a loopback
@@ -19,9 +19,10 @@ const (
 	sinkBuffer  = 256 << 10 // of whoever receives
 )
 
-// Cost is what so many bytes took.
+// Cost is what so many bytes took, or so many answers.
 type Cost struct {
 	Bytes   int64
+	Answers int64
 	Elapsed time.Duration
 	CPU     time.Duration // of the thread that is measured
 }
@@ -40,6 +41,22 @@ func (c Cost) CPUPerGB() float64 {
 		return 0
 	}
 	return c.CPU.Seconds() * 1e9 / float64(c.Bytes)
+}
+
+// AnswersPerSecond is how many requests were answered, one after the other.
+func (c Cost) AnswersPerSecond() float64 {
+	if c.Elapsed <= 0 {
+		return 0
+	}
+	return float64(c.Answers) / c.Elapsed.Seconds()
+}
+
+// CPUPerAnswer is the thread's processor time for one answer, in microseconds.
+func (c Cost) CPUPerAnswer() float64 {
+	if c.Answers <= 0 {
+		return 0
+	}
+	return c.CPU.Seconds() * 1e6 / float64(c.Answers)
 }
 
 func (c Cost) String() string {

@@ -85,6 +85,68 @@ func Send(ctx context.Context, chunk int, bytes int64) (sender, receiver Cost, e
 	return sender, receiver, nil
 }
 
+// Answer answers requests on a loopback connection, each of which is sent when the one before is answered: a blocking read(2) and a
+// write(2), without anything in between. Most of it is waking whoever waits at the other end.
+func Answer(ctx context.Context, request, answer int, requests int64) (Cost, error) {
+	server, client, err := loopback()
+	if err != nil {
+		return Cost{}, err
+	}
+	asked := make(chan error, 1)
+	go func() { // ends when the server has closed its end
+		out, in := make([]byte, request), make([]byte, answer)
+		_, err := measured(ctx, math.MaxInt64, func(int64) (int, error) { return exchange(client, out, in) })
+		asked <- errors.Join(err, unix.Close(client))
+	}()
+	in, out := make([]byte, request), make([]byte, answer)
+	c, err := measured(ctx, requests*int64(request), func(int64) (int, error) {
+		if n, err := readFull(server, in); n == 0 || err != nil {
+			return n, err
+		}
+		if _, err := unix.Write(server, out); err != nil {
+			return 0, err
+		}
+		return request, nil
+	})
+	c.Answers = c.Bytes / int64(request)
+	if err = errors.Join(err, unix.Close(server), <-asked); err != nil {
+		return Cost{}, fmt.Errorf("answer: %w", err)
+	}
+	return c, nil
+}
+
+// exchange sends a request and reads its answer. It is io.EOF that the other end is closed.
+func exchange(fd int, request, answer []byte) (int, error) {
+	if _, err := unix.Write(fd, request); err != nil {
+		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+			err = io.EOF
+		}
+		return 0, err
+	}
+	n, err := readFull(fd, answer)
+	if n == 0 && err == nil || errors.Is(err, unix.ECONNRESET) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// readFull reads until b is full, or nothing follows.
+func readFull(fd int, b []byte) (n int, err error) {
+	for n < len(b) {
+		m, err := unix.Read(fd, b[n:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return n, err
+		case m == 0:
+			return 0, nil
+		}
+		n += m
+	}
+	return n, nil
+}
+
 // measured calls step until it has done so many bytes or says io.EOF, on a thread of its own, which is measured.
 func measured(ctx context.Context, bytes int64, step func(at int64) (int, error)) (Cost, error) {
 	runtime.LockOSThread()

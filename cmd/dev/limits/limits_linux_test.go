@@ -27,6 +27,11 @@ func TestWhatIsDoneIsMeasured(t *testing.T) {
 		require.Positive(t, c.MiBPerSecond(), name)
 		require.Positive(t, c.CPUPerGB(), name)
 	}
+	answered, err := Answer(t.Context(), 1100, 70, 1000)
+	require.NoError(t, err)
+	require.Equal(t, int64(1000), answered.Answers)
+	require.Positive(t, answered.AnswersPerSecond())
+	require.Positive(t, answered.CPUPerAnswer())
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left, "files are removed again")
@@ -40,6 +45,8 @@ func TestBothEndsEnd(t *testing.T) {
 	cancel()
 	_, _, err = Send(ctx, 1<<20, some)
 	require.ErrorIs(t, err, context.Canceled)
+	_, err = Answer(ctx, 1100, 70, 1000)
+	require.ErrorIs(t, err, context.Canceled)
 	_, err = Append(t.Context(), filepath.Join(t.TempDir(), "missing"), 64<<10, some)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Sendfile(t.Context(), filepath.Join(t.TempDir(), "missing"), 64<<10, some)
@@ -49,4 +56,6 @@ func TestBothEndsEnd(t *testing.T) {
 func TestNothingOfNothing(t *testing.T) {
 	require.Zero(t, Cost{}.MiBPerSecond())
 	require.Zero(t, Cost{}.CPUPerGB())
+	require.Zero(t, Cost{}.AnswersPerSecond())
+	require.Zero(t, Cost{}.CPUPerAnswer())
 }

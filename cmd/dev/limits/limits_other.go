@@ -15,6 +15,9 @@ func Append(context.Context, string, int, int64) (Cost, error) { return Cost{}, 
 // Sendfile is for Linux only.
 func Sendfile(context.Context, string, int, int64) (Cost, error) { return Cost{}, errLinux }
 
+// Answer is for Linux only.
+func Answer(context.Context, int, int, int64) (Cost, error) { return Cost{}, errLinux }
+
 // Send is for Linux only.
 func Send(context.Context, int, int64) (sender, receiver Cost, err error) {
 	return Cost{}, Cost{}, errLinux
