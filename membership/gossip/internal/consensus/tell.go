@@ -16,6 +16,7 @@ type teller struct {
 	*raft.NetworkTransport
 	// state gives raft, nil while it isn't open yet.
 	state func() *raft.Raft
+	gate  gate
 
 	mu        sync.Mutex
 	closed    bool
@@ -34,6 +35,11 @@ type follower struct {
 
 func newTeller(t *raft.NetworkTransport, state func() *raft.Raft) *teller {
 	return &teller{NetworkTransport: t, state: state, followers: map[raft.ServerID]*follower{}}
+}
+
+// SetHeartbeatHandler implements raft.Transport.
+func (t *teller) SetHeartbeatHandler(handle func(raft.RPC)) {
+	t.NetworkTransport.SetHeartbeatHandler(t.gate.guard(handle))
 }
 
 // AppendEntries implements raft.Transport.
@@ -130,8 +136,9 @@ func (t *teller) tell(id raft.ServerID, f *follower) {
 	}
 }
 
-// end waits until nobody is told anything any more. The transport is closed, or is closed soon.
+// end waits until nobody is told anything any more, and no heartbeat is dealt with. The transport is closed, or is closed soon.
 func (t *teller) end() {
+	t.gate.close()
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
