@@ -15,6 +15,7 @@ import (
 	"github.com/barnabas-mq/barnabas/cmd/dev/faults"
 	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
 	"github.com/barnabas-mq/barnabas/cmd/dev/target"
+	"github.com/barnabas-mq/barnabas/cmd/dev/task"
 	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
 )
 
@@ -121,8 +122,19 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 		return err
 	}
 	if f.coordination == target.ZooKeeper {
-		if o.ZooKeeper, err = zktest.Start(ctx, zktest.Options{Dir: filepath.Join(dir, "zookeeper"), Servers: 3}); err != nil {
+		start := func(name string) (err error) {
+			o.ZooKeeper, err = zktest.Start(ctx, zktest.Options{Dir: filepath.Join(dir, name), Servers: 3})
 			return err
+		}
+		if first := start("zookeeper"); first != nil {
+			if !f.again || ctx.Err() != nil {
+				return first
+			}
+			d.env.Print(fmt.Sprintf("\nZooKeeper FAILED, and is started again: %v\n\n", first))
+			if err := start("zookeeper-again"); err != nil {
+				return fmt.Errorf("%w\nand the first time: %s", err, task.Brief(first))
+			}
+			d.env.Unsteady("the start of ZooKeeper", first)
 		}
 		defer func() { _ = o.ZooKeeper.Stop() }()
 	}
@@ -142,19 +154,12 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 			o.Dir, o.Root = filepath.Join(dir, place), "/"+place
 			d.env.Say("%s: %s (seed %d)", s.Name, s.About, seed)
 			setting := faults.Setting{Options: o, Seed: seed, Long: f.long, Say: d.env.Say}
-			got, err := s.Run(ctx, setting)
-			if err != nil && f.again && !errors.Is(err, faults.ErrPromise) && ctx.Err() == nil {
-				d.env.Print(fmt.Sprintf("\n%s FAILED, and is run again: %v\n\n", s.Name, err))
-				setting.Dir, setting.Root = o.Dir+"-again", o.Root+"-again"
-				if got, err = s.Run(ctx, setting); err == nil {
-					d.env.Unsteady(fmt.Sprintf("the scenario %s on %s (--seed %d)", s.Name, f.coordination, seed))
-				}
-			}
+			got, err := d.scenario(ctx, f, s.Name, setting, s.Run)
 			row := table.Row{s.Name, "ok", fmt.Sprintf("%.0f", got.Took.Seconds())}
 			if err != nil {
-				failed = append(failed, fmt.Sprintf("%s (--seed %d)", s.Name, seed))
+				failed = append(failed, fmt.Sprintf("%s on %s (--seed %d): %s", s.Name, f.coordination, seed, task.Brief(err)))
 				row[1] = "FAILED"
-				d.env.Print(fmt.Sprintf("\n%s FAILED: %v\n\n", s.Name, err))
+				d.env.Print(fmt.Sprintf("\n%s FAILED: %v\n%s\n", s.Name, err, got.Printed))
 			}
 			if r := got.Report; r != nil {
 				row = append(row, r.Acknowledged, r.Silence.Round(10*time.Millisecond))
@@ -167,7 +172,7 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 		return err
 	}
 	if len(failed) > 0 {
-		return errors.New("failed: " + strings.Join(failed, ", ") + "\nthe files are in " + dir)
+		return errors.New(strings.Join(failed, "\n") + "\nthe files are in " + dir)
 	}
 	if f.keep {
 		d.env.Say("the files are in %s", dir)
@@ -175,4 +180,20 @@ func (d *dev) faults(ctx context.Context, f faultFlags, names []string) error {
 	}
 	cleanup()
 	return nil
+}
+
+// scenario runs a scenario, and once more when it may: then an error has what either attempt failed with.
+func (d *dev) scenario(ctx context.Context, f faultFlags, name string, o faults.Setting, run func(context.Context, faults.Setting) (faults.Result, error)) (faults.Result, error) {
+	got, first := run(ctx, o)
+	if first == nil || !f.again || errors.Is(first, faults.ErrPromise) || ctx.Err() != nil {
+		return got, first
+	}
+	d.env.Print(fmt.Sprintf("\n%s FAILED, and is run again: %v\n%s\n", name, first, got.Printed))
+	o.Dir, o.Root = o.Dir+"-again", o.Root+"-again"
+	got, err := run(ctx, o)
+	if err == nil {
+		d.env.Unsteady(fmt.Sprintf("the scenario %s on %s (--seed %d)", name, f.coordination, o.Seed), first)
+		return got, nil
+	}
+	return got, fmt.Errorf("%w\nand the first time: %s", err, task.Brief(first))
 }

@@ -27,15 +27,15 @@ func (c Checks) goTest(ctx context.Context, args, packages []string) error {
 	}
 	tests, why := failed.again()
 	if why != nil {
-		return errors.Join(err, why)
+		return errors.Join(why, err)
 	}
 	for _, t := range tests {
 		c.Env.Say("again: %s", t)
 		again := []string{"go", "test", "-vet=off", "-count=1", "-run", "^(" + strings.Join(t.names, "|") + ")$"}
 		if second := c.run(ctx, slices.Concat(again, withoutRun(args), []string{t.pkg})...); second != nil {
-			return errors.Join(err, second)
+			return errors.Join(fmt.Errorf("%s: failed, and failed again alone", t), err, second)
 		}
-		c.Env.Unsteady(t.String())
+		c.Env.Unsteady(t.String(), nil)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (f *failures) again() ([]failedTests, error) {
 		n += len(t.names)
 	}
 	if n == 0 || n > secondChances {
-		return nil, fmt.Errorf("not run again: %d tests failed", n)
+		return nil, fmt.Errorf("not run again: %d tests failed: %v", n, f.tests)
 	}
 	return f.tests, nil
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/barnabas-mq/barnabas/cmd/dev/faults/network"
 	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
 )
@@ -34,6 +36,7 @@ type Broker struct {
 
 	peer   *peers.Peer // nil when it doesn't run
 	paused bool
+	client *kgo.Client // asks it alone; nil until it is asked
 }
 
 // name is what the network calls the broker.

@@ -27,14 +27,27 @@ func diverged(ctx context.Context, f *Field) error {
 	if err := f.create(ctx, topic, leader, follower); err != nil {
 		return err
 	}
-	if err := f.write(ctx, topic, kgo.AllISRAcks(), "committed 1", "committed 2", "committed 3"); err != nil {
+	if err := f.write(ctx, topic, kgo.AllISRAcks(), "committed 1", "committed 2"); err != nil {
+		return err
+	}
+	// This writer asks nobody for anything any more once the follower is paused: it might ask that one, and wait until its session has
+	// ended. Then it would be in sync no longer, and nobody could lead.
+	careless, err := f.writer(kgo.LeaderAck())
+	if err != nil {
+		return err
+	}
+	defer careless.Close()
+	if err := write(ctx, careless, topic, "committed 3"); err != nil {
+		return err
+	}
+	if err := f.committed(ctx, topic, 3); err != nil {
 		return err
 	}
 	f.Say("%s leads and %s is paused; what comes now reaches the leader alone", leader.name(), follower.name())
 	if err := follower.Pause(); err != nil {
 		return err
 	}
-	err := f.write(ctx, topic, kgo.LeaderAck(), "lost 1", "lost 2", "lost 3", "lost 4", "lost 5")
+	err = write(ctx, careless, topic, "lost 1", "lost 2", "lost 3", "lost 4", "lost 5")
 	leader.Kill()
 	if err = errors.Join(err, follower.Resume()); err != nil {
 		return err
@@ -103,20 +116,41 @@ func (c *Cluster) create(ctx context.Context, topic string, replicas ...*Broker)
 	return c.InSync(ctx, topic, patience)
 }
 
+// writer is a client that writes to first partitions.
+func (c *Cluster) writer(acks kgo.Acks) (*kgo.Client, error) {
+	return kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...), kgo.RequiredAcks(acks), kgo.DisableIdempotentWrite(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MetadataMinAge(50*time.Millisecond), kgo.RecordDeliveryTimeout(patience))
+}
+
 // write writes records to the first partition of a topic.
 func (c *Cluster) write(ctx context.Context, topic string, acks kgo.Acks, values ...string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...), kgo.RequiredAcks(acks), kgo.DisableIdempotentWrite(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.MetadataMinAge(50*time.Millisecond), kgo.RecordDeliveryTimeout(patience))
+	client, err := c.writer(acks)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	return write(ctx, client, topic, values...)
+}
+
+func write(ctx context.Context, client *kgo.Client, topic string, values ...string) error {
 	for _, v := range values {
 		if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte(v)}).FirstErr(); err != nil {
 			return fmt.Errorf("write %q to %s: %w", v, topic, err)
 		}
 	}
 	return nil
+}
+
+// committed waits until all replicas in sync have so many records of a topic's first partition.
+func (c *Cluster) committed(ctx context.Context, topic string, records int64) error {
+	return poll(ctx, patience, fmt.Sprintf("%d records of %s are committed", records, topic), func(ctx context.Context) (done bool, said string, err error) {
+		ends, err := c.admin.ListEndOffsets(ctx, topic)
+		if err != nil {
+			return false, "", err
+		}
+		end, _ := ends.Lookup(topic, 0)
+		return end.Offset >= records, fmt.Sprintf("its end is %d", end.Offset), end.Err
+	})
 }
 
 // read reads the first partition of a topic to its end.

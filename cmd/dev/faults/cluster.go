@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -146,13 +145,13 @@ func (c *Cluster) Start(ctx context.Context) error {
 		return err
 	}
 	if c.client == nil {
-		client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...), kgo.DialTimeout(2*time.Second), kgo.RequestTimeoutOverhead(3*time.Second), kgo.MetadataMinAge(50*time.Millisecond))
+		client, err := newClient(c.Bootstrap()...)
 		if err != nil {
 			return err
 		}
 		c.client, c.admin = client, kadm.NewClient(client)
 	}
-	return c.await(ctx, time.Minute, "all brokers are known", func(m kadm.Metadata) bool { return len(m.Brokers) == len(c.Brokers) && m.Controller > 0 })
+	return c.agreed(ctx, time.Minute, "all brokers are known", func(m kadm.Metadata) bool { return len(m.Brokers) == len(c.Brokers) && m.Controller > 0 })
 }
 
 // Bootstrap are the addresses that clients begin with.
@@ -177,6 +176,7 @@ func (c *Cluster) Broker(id int32) *Broker {
 // remove takes a broker out of the cluster for good: it isn't mended any more.
 func (c *Cluster) remove(b *Broker) {
 	b.Kill()
+	b.forget()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.Brokers = slices.DeleteFunc(slices.Clone(c.Brokers), func(other *Broker) bool { return other == b })
@@ -205,6 +205,7 @@ func (c *Cluster) Stop() error {
 func (c *Cluster) Close() {
 	for _, b := range c.Brokers {
 		b.Kill()
+		b.forget()
 	}
 	if c.client != nil {
 		c.client.Close()
@@ -241,7 +242,7 @@ func (c *Cluster) Leader(ctx context.Context, topic string, partition int32) (*B
 
 // InSync waits until all replicas of a topic are in sync.
 func (c *Cluster) InSync(ctx context.Context, topic string, within time.Duration) error {
-	return c.await(ctx, within, "all replicas of "+topic+" are in sync", func(m kadm.Metadata) bool {
+	return c.agreed(ctx, within, "all replicas of "+topic+" are in sync", func(m kadm.Metadata) bool {
 		for _, p := range m.Topics[topic].Partitions {
 			if p.Leader < 0 || len(p.ISR) != len(p.Replicas) {
 				return false
@@ -249,42 +250,6 @@ func (c *Cluster) InSync(ctx context.Context, topic string, within time.Duration
 		}
 		return len(m.Topics[topic].Partitions) > 0 && len(m.Brokers) == len(c.Brokers)
 	}, topic)
-}
-
-// await waits until what the cluster says is as wanted.
-func (c *Cluster) await(ctx context.Context, within time.Duration, what string, ok func(kadm.Metadata) bool, topics ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	var last string
-	for {
-		m, err := c.admin.Metadata(ctx, topics...)
-		if err == nil && ok(m) {
-			return nil
-		}
-		if err == nil {
-			last = describe(m)
-		} else if ctx.Err() == nil {
-			last = err.Error()
-		}
-		if !pause(ctx, 100*time.Millisecond) {
-			return fmt.Errorf("after %s it still isn't so that %s: %s", within, what, last)
-		}
-	}
-}
-
-// describe says what metadata says.
-func describe(m kadm.Metadata) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "controller %d, brokers %v", m.Controller, m.Brokers.NodeIDs())
-	for _, t := range m.Topics.Sorted() {
-		if t.Err != nil {
-			fmt.Fprintf(&b, "; %s: %v", t.Topic, t.Err)
-		}
-		for _, p := range t.Partitions.Sorted() {
-			fmt.Fprintf(&b, "; %s-%d: leader %d of %v, in sync %v", t.Topic, p.Partition, p.Leader, p.Replicas, p.ISR)
-		}
-	}
-	return b.String()
 }
 
 // pause waits; false means that ctx ended before.

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/barnabas-mq/barnabas/cmd/barnabas/verify"
+	"github.com/barnabas-mq/barnabas/cmd/barnabas/verify/history"
 	"github.com/barnabas-mq/barnabas/core/record"
 )
 
@@ -117,4 +120,21 @@ func TestOneController(t *testing.T) {
 	require.Error(t, err)
 	_, err = oneController(filepath.Join(t.TempDir(), "missing"))
 	require.Error(t, err)
+}
+
+// TestVerdict holds what has to be looked into at once, whatever a second run says, against what may be a matter of time.
+func TestVerdict(t *testing.T) {
+	require.NoError(t, verdict(nil))
+	require.NoError(t, verdict(&verify.Report{OK: true, Counts: map[history.Kind]int{history.Stale: 1}}), "what a scenario tolerates")
+	for _, k := range history.Kinds() {
+		fault := history.Fault{Kind: k, Detail: "what was seen"}
+		err := verdict(&verify.Report{Counts: map[history.Kind]int{k: 1}, Faults: []history.Fault{fault}})
+		require.ErrorContains(t, err, "what was seen")
+		require.Equal(t, k != history.Stale, errors.Is(err, ErrPromise), k)
+		err = verdict(&verify.Report{Counts: map[history.Kind]int{k: 1, history.Stale: 1, history.Lost: 1}})
+		require.ErrorIs(t, err, ErrPromise)
+	}
+	err := verdict(&verify.Report{OK: true, Unread: []string{"partition 1"}})
+	require.ErrorContains(t, err, "not read: partition 1")
+	require.NotErrorIs(t, err, ErrPromise)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/cmd/barnabas/verify"
+	"github.com/barnabas-mq/barnabas/cmd/barnabas/verify/history"
 	"github.com/barnabas-mq/barnabas/cmd/dev/logcheck"
 )
 
@@ -24,17 +25,17 @@ type Setting struct {
 
 // Result is what a run brought.
 type Result struct {
-	Report *verify.Report
-	Took   time.Duration
+	Report  *verify.Report
+	Took    time.Duration
+	Printed string // the ends of what brokers printed, when it failed
 }
 
 // ErrPromise is in what Run returns when a cluster has broken a promise about what is stored: records lost, twice or in another
 // order, replicas or files that disagree, two controllers. Other failures are of time: something did not come about while it
-// was waited for.
+// was waited for, or a leader was deposed without knowing it, because the machine let it stand still, and told an end that was none any more.
 var ErrPromise = errors.New("a promise was broken")
 
-// Run runs one scenario on a cluster of its own. The error says what doesn't hold; with one, the end of what brokers
-// printed. Files stay in the folder of the options.
+// Run runs one scenario on a cluster of its own. The error says what doesn't hold. Files stay in the folder of the options.
 func (s Scenario) Run(ctx context.Context, o Setting) (Result, error) {
 	begin := time.Now()
 	c, err := NewCluster(o.Options)
@@ -43,12 +44,13 @@ func (s Scenario) Run(ctx context.Context, o Setting) (Result, error) {
 	}
 	defer c.Close()
 	r, err := s.run(ctx, c, o)
+	result := Result{Report: r, Took: time.Since(begin)}
 	if err != nil {
 		for _, b := range c.Brokers {
-			err = fmt.Errorf("%w\n%s ends with:\n%s", err, b.name(), b.Output())
+			result.Printed += fmt.Sprintf("%s ends with:\n%s\n", b.name(), b.Output())
 		}
 	}
-	return Result{r, time.Since(begin)}, err
+	return result, err
 }
 
 func (s Scenario) run(ctx context.Context, c *Cluster, o Setting) (*verify.Report, error) {
@@ -82,7 +84,10 @@ func (s Scenario) run(ctx context.Context, c *Cluster, o Setting) (*verify.Repor
 		}
 	}
 	if err = errors.Join(broken, err); err != nil {
-		return report, errors.Join(err, verdict(report))
+		if s.Finds == "" { // otherwise what it says against the cluster is what was to be found
+			err = errors.Join(err, verdict(report))
+		}
+		return report, err
 	}
 	if s.Finds != "" {
 		if report.Counts[s.Finds] == 0 {
@@ -101,7 +106,11 @@ func verdict(r *verify.Report) error {
 	}
 	var errs []error
 	if !r.OK {
-		errs = append(errs, fmt.Errorf("%w: %v", ErrPromise, r.Counts))
+		err := fmt.Errorf("%w: %v", ErrPromise, r.Counts)
+		if r.Counts[history.Stale] > 0 && len(r.Counts) == 1 {
+			err = fmt.Errorf("%d times an end was told that was none any more", r.Counts[history.Stale])
+		}
+		errs = append(errs, err)
 		for i, fault := range r.Faults {
 			if i < 10 {
 				errs = append(errs, errors.New(fault.String()))

@@ -68,8 +68,12 @@ func (e *Env) Write(p []byte) (int, error) {
 	return e.out.Write(p)
 }
 
-// Unsteady notes what passed only when it was run again. RunStages tells it in the end. Any goroutine may call it.
-func (e *Env) Unsteady(what string) {
+// Unsteady notes what passed only when it was run again, and what it failed with at first; nil when that was printed already.
+// RunStages tells it in the end. Any goroutine may call it.
+func (e *Env) Unsteady(what string, first error) {
+	if first != nil {
+		what += ": " + Brief(first)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.unsteady = append(e.unsteady, what)

@@ -43,12 +43,33 @@ func Pick(stages []Stage, names []string) ([]Stage, error) {
 	return picked, nil
 }
 
-// RunStages runs one stage after the other, the later ones also after a failure, and ends with a table, and with what passed
-// only when it was run again. The error says how many failed.
+// How much of an error Brief shows.
+const (
+	briefLines = 12
+	briefLine  = 400 // bytes
+)
+
+// Brief is the beginning of what an error says, its lines after the first one indented: for the end of a run, where everything is named
+// once more that went wrong, and where all that brokers printed would hide it.
+func Brief(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	if len(lines) > briefLines {
+		lines = append(lines[:briefLines], "…")
+	}
+	for i, line := range lines {
+		if len(line) > briefLine {
+			lines[i] = strings.ToValidUTF8(line[:briefLine], "") + "…"
+		}
+	}
+	return strings.Join(lines, "\n    ")
+}
+
+// RunStages runs one stage after the other, the later ones also after a failure, and ends with a table, with what failed stages
+// failed with, and with what passed only when it was run again: of a log that was cut short the end is what is left. The error says how many failed.
 func (e *Env) RunStages(ctx context.Context, stages []Stage) error {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"stage", "result", "seconds"})
-	failed := 0
+	var failed []string
 	begin := time.Now()
 	for _, s := range stages {
 		if ctx.Err() != nil {
@@ -60,27 +81,31 @@ func (e *Env) RunStages(ctx context.Context, stages []Stage) error {
 		err := s.Run(ctx)
 		if err != nil && s.Again && ctx.Err() == nil {
 			e.Print(fmt.Sprintf("\n%s FAILED, and is run again: %v\n\n", s.Name, err))
+			first := err
 			if err = s.Run(ctx); err == nil {
-				e.Unsteady("the stage " + s.Name)
+				e.Unsteady("the stage "+s.Name, first)
 			}
 		}
 		if err != nil {
-			failed++
+			failed = append(failed, s.Name+": "+Brief(err))
 			result = "FAILED"
 			e.Print(fmt.Sprintf("\n%s FAILED: %v\n\n", s.Name, err))
 		}
 		t.AppendRow(table.Row{s.Name, result, fmt.Sprintf("%.1f", time.Since(start).Seconds())})
 	}
-	t.AppendFooter(table.Row{"", fmt.Sprintf("%d failed", failed), fmt.Sprintf("%.1f", time.Since(begin).Seconds())})
+	t.AppendFooter(table.Row{"", fmt.Sprintf("%d failed", len(failed)), fmt.Sprintf("%.1f", time.Since(begin).Seconds())})
 	e.Print("\n" + t.Render() + "\n")
+	if len(failed) > 0 {
+		e.Print("\nFailed:\n  " + strings.Join(failed, "\n  ") + "\n")
+	}
 	if unsteady := e.unsteadyOnes(); len(unsteady) > 0 {
 		e.Print("\nFailed at first, and passed when run again (look into these):\n  " + strings.Join(unsteady, "\n  ") + "\n")
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d stages failed", failed, len(stages))
+	if len(failed) > 0 {
+		return fmt.Errorf("%d of %d stages failed", len(failed), len(stages))
 	}
 	return nil
 }

@@ -110,6 +110,7 @@ func TestRunStagesGoesOnAfterAFailure(t *testing.T) {
 	require.ErrorContains(t, err, "1 of 3 stages failed")
 	require.Equal(t, "abc", ran)
 	require.Contains(t, out.String(), "what went wrong")
+	require.True(t, strings.HasSuffix(out.String(), "\n\nFailed:\n  b: what went wrong\n"), "the end says it, too: %s", out.String())
 	require.Regexp(t, `b +\| FAILED`, out.String())
 	require.Regexp(t, `c +\| ok`, out.String())
 
@@ -121,6 +122,13 @@ func TestRunStagesGoesOnAfterAFailure(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, e.RunStages(ctx, []Stage{stage("a", nil)}), context.Canceled)
 	require.Empty(t, ran)
+}
+
+func TestBrief(t *testing.T) {
+	require.Equal(t, "one\n    two", Brief(errors.New("one\ntwo\n")))
+	require.Equal(t, "x"+strings.Repeat("\n    x", briefLines-1)+"\n    …", Brief(errors.New(strings.Repeat("x\n", 100))))
+	require.Equal(t, strings.Repeat("é", briefLine/2)+"…", Brief(errors.New(strings.Repeat("é", 1000))))
+	require.Equal(t, "x"+strings.Repeat("é", briefLine/2-1)+"…", Brief(errors.New("x"+strings.Repeat("é", 1000))), "no character is cut")
 }
 
 func TestTestLog(t *testing.T) {
@@ -161,5 +169,6 @@ func TestRunStagesAgain(t *testing.T) {
 	require.ErrorContains(t, err, "2 of 3 stages failed")
 	require.Equal(t, map[string]int{"once": 2, "always": 2, "judge": 1}, tries)
 	require.Contains(t, out.String(), "once went wrong", "also what a second run excuses is shown")
-	require.Contains(t, out.String(), "passed when run again (look into these):\n  the stage once\n")
+	require.Contains(t, out.String(), "passed when run again (look into these):\n  the stage once: once went wrong\n")
+	require.Contains(t, out.String(), "\nFailed:\n  always: always went wrong\n  judge: judge went wrong\n")
 }
