@@ -124,14 +124,19 @@ func (p *place) explain(err error) error {
 
 // takeOut exports what a coordination keeps, together with further members of it.
 func (a *app) takeOut(ctx context.Context, p *place, with []string, dirs *lockedDirs, o election.ExportOptions) (election.Export, error) {
-	if len(with) == 0 {
-		e, err := p.coordination.Export(ctx, o)
-		if err != nil {
-			err = p.explain(err)
+	shared, ok := p.coordination.(election.Shared)
+	explain := func(e election.Export, err error) (election.Export, error) {
+		if err == nil {
+			return e, nil
+		}
+		if err = p.explain(err); ok && !o.Living && errors.Is(err, election.ErrUnavailable) {
+			err = fmt.Errorf("%w: --with names the files of their brokers", err)
 		}
 		return e, err
 	}
-	shared, ok := p.coordination.(election.Shared)
+	if len(with) == 0 {
+		return explain(p.coordination.Export(ctx, o))
+	}
 	if !ok {
 		return election.Export{}, wrong(fmt.Errorf("--with: %s keeps its state in one place", p.c.election.Name()))
 	}
@@ -143,11 +148,7 @@ func (a *app) takeOut(ctx context.Context, p *place, with []string, dirs *locked
 		}
 		others = append(others, other.coordination)
 	}
-	e, err := shared.ExportAmong(ctx, others, o)
-	if err != nil {
-		err = p.explain(err)
-	}
-	return e, err
+	return explain(shared.ExportAmong(ctx, others, o))
 }
 
 // putIn imports a dump, after it was looked at together with the broker's directories, and prints what was done.

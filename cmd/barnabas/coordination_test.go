@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,64 +20,61 @@ import (
 	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
 )
 
-// running runs serve in this process until it is stopped, by the function that it returns or at the test's end.
-func running(t *testing.T, from source) (hostPort string, stop func()) {
-	t.Helper()
-	reader, writer := io.Pipe()
-	a := newApp(nil, writer, io.Discard, nil)
-	a.parts = testParts(t)
-	c, err := a.load(from)
-	require.NoError(t, err)
-	signals, ended := make(chan os.Signal, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		err := a.serve(context.Background(), c, slog.New(slog.DiscardHandler), signals)
-		_ = writer.CloseWithError(err)
-		assert.NoError(t, err)
-	}()
-	hostPort = address(t, reader)
-	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		signals <- syscall.SIGTERM
-		select {
-		case <-ended:
-		case <-time.After(time.Minute):
-			assert.Fail(t, "the broker doesn't stop")
-		}
-	}
-	t.Cleanup(stop)
-	return hostPort, stop
-}
-
 // journey is a cluster that changes its coordination while clients go on, and what they have seen of it.
 type journey struct {
 	t        *testing.T
-	port     string
-	data     string
+	brokers  []string    // their addresses
+	data     string      // the log directory, of one broker
 	producer *kgo.Client // one for all the way, idempotent
 	sent     int
 	read     int
+	cluster  string // its id
 	ids      map[string]kadm.TopicID
 	epochs   map[int32]int32
+	latest   int64 // the id of the producer that came last
 }
 
+// newJourney begins one with so many brokers.
+func newJourney(t *testing.T, brokers int) *journey {
+	t.Helper()
+	j := &journey{t: t, data: filepath.Join(t.TempDir(), "data"), ids: map[string]kadm.TopicID{}, epochs: map[int32]int32{}, latest: -1}
+	for _, port := range freePorts(t, brokers) {
+		j.brokers = append(j.brokers, "127.0.0.1:"+port)
+	}
+	return j
+}
+
+// yaml is the configuration of the one broker.
 func (j *journey) yaml(election string) string {
-	return write(j.t, fmt.Sprintf("broker:\n  broker.id: 1\n  listeners: PLAINTEXT://127.0.0.1:%s\n  log.dirs: %s\n  group.initial.rebalance.delay.ms: 0\n"+
-		"  offsets.topic.replication.factor: 1\n  offsets.topic.num.partitions: 3\nelection: %s\n", j.port, j.data, election))
+	return write(j.t, fmt.Sprintf("broker:\n  broker.id: 1\n  listeners: PLAINTEXT://%s\n  log.dirs: %s\n  group.initial.rebalance.delay.ms: 0\n"+
+		"  offsets.topic.replication.factor: 1\n  offsets.topic.num.partitions: 3\nelection: %s\n", j.brokers[0], j.data, election))
 }
 
-func (j *journey) addr() string { return "127.0.0.1:" + j.port }
+// addr is where clients ask first.
+func (j *journey) addr() string { return strings.Join(j.brokers, ",") }
 
-// visit starts a broker, sees that everything is there that was, goes on a little, and stops it.
-func (j *journey) visit(file string) {
+// visit starts the brokers, sees that everything is there that was, goes on a little, and stops them.
+func (j *journey) visit(files ...string) {
 	j.t.Helper()
-	_, stop := running(j.t, source{file: file})
-	defer stop()
+	j.stay(files, func() {})
+}
+
+// stay is a visit on which something else is done, too, with all brokers running.
+func (j *journey) stay(files []string, do func()) {
+	j.t.Helper()
+	var serves []func() string
+	var stopping sync.WaitGroup
+	for _, file := range files {
+		serving, stop := launch(j.t, source{file: file})
+		serves = append(serves, serving)
+		defer stopping.Wait()
+		defer func() { stopping.Go(stop) }() // all at once: the last of several has nobody to hand over to
+	}
+	for _, serving := range serves {
+		serving()
+	}
+	must(j.t, "", "cluster", "health", "--brokers", strconv.Itoa(len(files)), "--wait", "1m", "-b", j.addr())
+	do()
 	ctx, cancel := context.WithTimeout(j.t.Context(), 2*time.Minute)
 	defer cancel()
 	if j.producer == nil {
@@ -86,7 +82,7 @@ func (j *journey) visit(file string) {
 		must(j.t, "", "topic", "create", "gone", "-b", j.addr())
 		must(j.t, "", "topic", "delete", "gone", "-b", j.addr())
 		var err error
-		j.producer, err = kgo.NewClient(kgo.SeedBrokers(j.addr()), kgo.DefaultProduceTopic("t"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		j.producer, err = kgo.NewClient(kgo.SeedBrokers(j.brokers...), kgo.DefaultProduceTopic("t"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		require.NoError(j.t, err)
 		j.t.Cleanup(j.producer.Close)
 	}
@@ -95,7 +91,7 @@ func (j *journey) visit(file string) {
 		require.NoError(j.t, j.producer.ProduceSync(ctx, r).FirstErr())
 		j.sent++
 	}
-	consumer, err := kgo.NewClient(kgo.SeedBrokers(j.addr()), kgo.ConsumerGroup("readers"), kgo.ConsumeTopics("t"), kgo.DisableAutoCommit(),
+	consumer, err := kgo.NewClient(kgo.SeedBrokers(j.brokers...), kgo.ConsumerGroup("readers"), kgo.ConsumeTopics("t"), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	require.NoError(j.t, err)
 	defer consumer.Close()
@@ -113,7 +109,15 @@ func (j *journey) visit(file string) {
 		})
 		require.NoError(j.t, consumer.CommitUncommittedOffsets(ctx))
 	}
+	id, _, err := consumer.ProducerID(ctx)
+	require.NoError(j.t, err)
+	require.Greater(j.t, id, j.latest, "no producer gets an id that another one has had")
+	j.latest = id
 	admin := kadm.NewClient(consumer)
+	brokers, err := admin.BrokerMetadata(ctx)
+	require.NoError(j.t, err)
+	require.Contains(j.t, []string{"", brokers.Cluster}, j.cluster)
+	j.cluster = brokers.Cluster
 	topics, err := admin.ListTopicsWithInternal(ctx)
 	require.NoError(j.t, err)
 	require.NotContains(j.t, topics.Names(), "gone")
@@ -140,7 +144,7 @@ func (j *journey) visit(file string) {
 // goes on.
 func TestCoordinationIsSwapped(t *testing.T) {
 	ensemble := zktest.New(t, 1)
-	j := &journey{t: t, port: port(t), data: filepath.Join(t.TempDir(), "data"), ids: map[string]kadm.TopicID{}, epochs: map[int32]int32{}}
+	j := newJourney(t, 1)
 	alone := j.yaml("standalone")
 	zookeeper := j.yaml(fmt.Sprintf("{zookeeper: {connect: %s/swap, session_timeout: 10s}}", ensemble.Connect()))
 	j.visit(alone)
@@ -184,7 +188,7 @@ func TestCoordinationIsSwapped(t *testing.T) {
 
 // TestStandaloneGrowsUp makes a broker that was alone the first of three that agree among themselves.
 func TestStandaloneGrowsUp(t *testing.T) {
-	j := &journey{t: t, port: port(t), data: filepath.Join(t.TempDir(), "data"), ids: map[string]kadm.TopicID{}, epochs: map[int32]int32{}}
+	j := newJourney(t, 1)
 	first := "127.0.0.1:" + port(t)
 	alone, together := j.yaml("standalone"), j.yaml("{memberlist: {profile: local, bind: '"+first+"'}}")
 	j.visit(alone)
@@ -233,7 +237,7 @@ func TestStandaloneGrowsUp(t *testing.T) {
 
 // TestRestore brings a cluster back whose coordination is lost, from a backup that was taken while the broker ran.
 func TestRestore(t *testing.T) {
-	j := &journey{t: t, port: port(t), data: filepath.Join(t.TempDir(), "data"), ids: map[string]kadm.TopicID{}, epochs: map[int32]int32{}}
+	j := newJourney(t, 1)
 	file := j.yaml("standalone")
 	j.visit(file)
 	backup := filepath.Join(t.TempDir(), "backup.jsonl")

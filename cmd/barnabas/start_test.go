@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -52,11 +53,19 @@ func address(t *testing.T, out io.Reader) string {
 // start runs serve in this process and gives the broker's address. It is stopped by a signal when the test ends.
 func start(t *testing.T, from source) string {
 	t.Helper()
-	return launch(t, from)()
+	hostPort, _ := running(t, from)
+	return hostPort
 }
 
-// launch is start that doesn't wait: serves does, and gives the address.
-func launch(t *testing.T, from source) (serves func() string) {
+// running is start with a way to stop the broker before the test ends.
+func running(t *testing.T, from source) (hostPort string, stop func()) {
+	t.Helper()
+	serves, stop := launch(t, from)
+	return serves(), stop
+}
+
+// launch is running that doesn't wait: serves does, and gives the address.
+func launch(t *testing.T, from source) (serves func() string, stop func()) {
 	t.Helper()
 	reader, writer := io.Pipe()
 	a := newApp(nil, writer, io.Discard, nil)
@@ -70,21 +79,26 @@ func launch(t *testing.T, from source) (serves func() string) {
 		_ = writer.CloseWithError(err)
 		ended <- err
 	}()
-	t.Cleanup(func() {
-		signals <- syscall.SIGTERM
-		select {
-		case err := <-ended:
-			assert.NoError(t, err)
-		case <-time.After(time.Minute):
-			assert.Fail(t, "the broker doesn't stop")
-		}
-	})
-	return func() string {
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			signals <- syscall.SIGTERM
+			select {
+			case err := <-ended:
+				assert.NoError(t, err)
+			case <-time.After(time.Minute):
+				assert.Fail(t, "the broker doesn't stop")
+			}
+		})
+	}
+	t.Cleanup(stop)
+	serves = func() string {
 		t.Helper()
 		hostPort := address(t, reader)
 		go func() { _, _ = io.Copy(io.Discard, reader) }()
 		return hostPort
 	}
+	return serves, stop
 }
 
 // roundTrip produces a record and consumes it.

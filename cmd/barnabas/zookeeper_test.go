@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,7 +58,7 @@ func TestThreeBrokersWithoutZooKeeperServe(t *testing.T) {
 	var serves [3]func() string
 	for i := range serves {
 		sets := append(oneOfThree(t, i, ports[3+i]), "election.memberlist.join=["+strings.Join(join, ",")+"]", "election.memberlist.bind="+join[i])
-		serves[i] = launch(t, source{file: "../../configs/memberlist-3.yaml", sets: sets})
+		serves[i], _ = launch(t, source{file: "../../configs/memberlist-3.yaml", sets: sets})
 	}
 	var at [3]string
 	for i := range at {
@@ -89,28 +88,7 @@ func TestZooKeeperConfigurationsServe(t *testing.T) {
 		got = barnabas(t, nil, "topic", "describe", "t", "-b", at[2])
 		require.Regexp(t, `0 +\d +\d+ +\d,\d,\d `, got.out)
 	})
-	t.Run("cluster-3.yaml", func(t *testing.T) {
-		// The same three files, which differ from one another as those of three brokers must, and in one key.
-		ports := freePorts(t, 6)
-		bind := func(i int) string { return "127.0.0.1:" + ports[3+i] }
-		common := []string{"elections.zookeeper.connect=" + ensemble.Connect() + "/either", "elections.memberlist.join=[" + bind(0) + "," + bind(1) + "," + bind(2) + "]"}
-		for _, name := range []string{"zookeeper", "memberlist"} {
-			t.Run(name, func(t *testing.T) {
-				var serves [3]func() string
-				for i := range serves {
-					sets := slices.Concat(oneOfThree(t, i, ports[i]), common, []string{"elections.memberlist.bind=" + bind(i), "election=" + name})
-					serves[i] = launch(t, source{file: "../../configs/cluster-3.yaml", sets: sets})
-				}
-				var at [3]string
-				for i := range at {
-					at[i] = serves[i]()
-				}
-				got := barnabas(t, nil, "cluster", "health", "--brokers", "3", "--wait", "1m", "-b", at[0])
-				require.Equal(t, exitOK, got.code, got.err+got.out)
-				roundTrip(t, at[0], "t", "through "+name)
-			})
-		}
-	})
+	t.Run("cluster-3.yaml", func(t *testing.T) { swapOneKey(t, ensemble) })
 	t.Run("zookeeper-listeners.yaml", func(t *testing.T) {
 		free := freePorts(t, 2)
 		clients, brokers := free[0], free[1]
