@@ -420,6 +420,9 @@ func TestSnapshots(t *testing.T) {
 	write := func(until func() bool) {
 		for !until() {
 			errs, err := all[0].Metadata().SetConfigs(ctx, term.Epoch(), []election.Config{{Entity: entity(written), Values: map[string]string{"k": "v"}}})
+			if errors.Is(err, election.ErrUnavailable) { // another one leads, on a machine that is busy: once more does no harm
+				continue
+			}
 			require.NoError(t, err)
 			require.NoError(t, errs[0])
 			written++

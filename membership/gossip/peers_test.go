@@ -318,6 +318,39 @@ func TestAllStopAndStartAgain(t *testing.T) {
 	w.becomes("1:voter 2:voter 3:voter")
 }
 
+// TestStartsBeforeTheOthers: a broker of a cluster that was stopped waits until there is a majority again, longer than one that knows the cluster
+// waits for a leader.
+func TestStartsBeforeTheOthers(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.options = func(o *Options) {
+		o.HeartbeatTimeout, o.ElectionTimeout, o.LeaseTimeout = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	}
+	w.found(3)
+	id, err := w.brokers[1].Membership().ClusterID(t.Context(), "")
+	require.NoError(t, err)
+	for broker := range w.brokers {
+		w.kill(broker)
+	}
+	first := w.start(1, 0)
+	type answer struct {
+		id  string
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		id, err := first.Membership().ClusterID(context.Background(), "")
+		answered <- answer{id, err}
+	}()
+	select {
+	case a := <-answered:
+		require.Fail(t, "it doesn't wait for others", "%+v", a)
+	case <-time.After(first.timings.Patience() + 500*time.Millisecond):
+	}
+	w.start(2, 0)
+	require.Equal(t, answer{id, nil}, <-answered)
+}
+
 func TestSecondBrokerOfOneNameIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)

@@ -23,6 +23,8 @@ type Node struct {
 	replica  *replica
 	raft     atomic.Pointer[raft.Raft] // set before Open returns, but after raft has begun to dial
 	hadState bool
+	reached  atomic.Bool // once a leader has answered this server
+	current  atomic.Bool // once this server has applied what was acknowledged when it asked
 	network  *teller
 	stream   *stream
 	server   *rpc.Server

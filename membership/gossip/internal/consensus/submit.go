@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/core/election"
@@ -17,7 +18,7 @@ import (
 // firstPause and lastPause are between two attempts to find a leader, which doubles from the first to the last.
 const firstPause, lastPause = 10 * time.Millisecond, 160 * time.Millisecond
 
-// Submit has a command written and applied, by whoever leads. It tries on, for Timings.Patience at most, while it is sure that nothing has
+// Submit has a command written and applied, by whoever leads. It tries on, for Timings.Patience at most, or longer after Open, while it is sure that nothing has
 // happened, or that once more does no harm. ErrUnavailable: nothing happened, or nobody knows; a ctx that ended: nobody knows.
 func (n *Node) Submit(ctx context.Context, c *machine.Command) (Applied, error) {
 	text, err := encodeCommand(c)
@@ -41,9 +42,13 @@ func (n *Node) Sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patience, cancel := context.WithTimeout(ctx, n.c.Timings.Patience())
+	patience, cancel := context.WithTimeout(ctx, n.patience(&n.current))
 	defer cancel()
-	if err := n.Wait(patience, index); err == nil || ctx.Err() != nil || patience.Err() == nil {
+	switch err := n.Wait(patience, index); {
+	case err == nil:
+		n.current.Store(true)
+		return nil
+	case ctx.Err() != nil || patience.Err() == nil:
 		return err
 	}
 	return fmt.Errorf("%w: this server is behind the raft leader", election.ErrUnavailable)
@@ -76,20 +81,22 @@ func (n *Node) Heartbeat(ctx context.Context, session uint64) (h Heartbeat, err 
 	return h, err
 }
 
-// joinPatience is how long a server that is part of no cluster yet waits for one: for others to form it with, or for a leader to add it.
-const joinPatience = time.Minute
+// startPatience is how long a server waits that was opened and doesn't know yet what the others know: for others to form a cluster with, for
+// a leader to add it, for a majority that is started one after the other, or for the entries that it lacks. These may be late: raft tries no
+// more than every ten seconds to send them to a server that was away for long.
+const startPatience = time.Minute
 
-// patience is how long a call may take before it fails.
-func (n *Node) patience() time.Duration {
-	if servers, _ := n.Servers(); len(servers) == 0 && !n.hadState {
-		return max(joinPatience, n.c.Timings.Patience())
+// patience is how long a call may take before it fails, which depends on whether something was done before.
+func (n *Node) patience(before *atomic.Bool) time.Duration {
+	if !before.Load() {
+		return max(startPatience, n.c.Timings.Patience())
 	}
 	return n.c.Timings.Patience()
 }
 
 // ask does something with the leader, again and again until it is done, certainly can't be done, or patience ends.
 func (n *Node) ask(ctx context.Context, repeatable bool, do func(ctx context.Context, leader, address string) error) error {
-	patience, cancel := context.WithTimeout(ctx, n.patience())
+	patience, cancel := context.WithTimeout(ctx, n.patience(&n.reached))
 	defer cancel()
 	pause, last := firstPause, errNoLeader
 	for {
@@ -105,6 +112,7 @@ func (n *Node) ask(ctx context.Context, repeatable bool, do func(ctx context.Con
 		var coded *rpc.Error
 		switch {
 		case err == nil:
+			n.reached.Store(true)
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
