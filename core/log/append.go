@@ -164,7 +164,8 @@ func (l *Log) append(b record.Batch, h record.Header, marker *record.EndTxnMarke
 	if err != nil {
 		return err
 	}
-	if err := l.assignEpoch(h.LeaderEpoch, h.BaseOffset); err != nil {
+	l.assignEpoch(h.LeaderEpoch, h.BaseOffset)
+	if err := l.settle(); err != nil {
 		return err
 	}
 	pos, err := s.data.Append(b)

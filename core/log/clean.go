@@ -461,7 +461,7 @@ func (l *Log) createCleaned(base, capacity int64) (*segment, error) {
 	path := func(suffix string) string { return segmentPath(dir, base, suffix) + cleanedSuffix }
 	s := newSegment(dir, base)
 	s.capacity = capacity
-	s.offsets, s.times = newIndex(path(indexSuffix), offsetWidth), newIndex(path(timeSuffix), timeWidth)
+	s.offsets, s.times = newIndex(path(indexSuffix), offsetWidth, true), newIndex(path(timeSuffix), timeWidth, true)
 	s.txns = newTxnIndex(path(txnSuffix))
 	s.txns.loaded = true
 	// An earlier attempt may have failed to remove them.
@@ -473,11 +473,6 @@ func (l *Log) createCleaned(base, capacity int64) (*segment, error) {
 	var err error
 	if s.data, err = l.o.Storage.Create(path(logSuffix), storage.Options{Capacity: capacity}); err != nil {
 		return nil, err
-	}
-	for _, x := range []*index{s.offsets, s.times} {
-		if err := os.WriteFile(x.path, nil, 0o644); err != nil {
-			return nil, errors.Join(err, s.data.Remove())
-		}
 	}
 	return s, nil
 }

@@ -18,10 +18,14 @@ type EpochStart struct {
 }
 
 // epochs is the content of leader-epoch-checkpoint (KIP-101): both fields strictly rise. It is guarded by the log's lock.
+//
+// An epoch counts from its first record on: one that begins at the end of the log isn't read back. So it is noted in memory,
+// and written by settle before the first record under it is: a leader of thousands of idle partitions writes no file for it.
 type epochs struct {
 	path    string
 	entries []EpochStart
 	dirty   bool // the file may not be on the device
+	pending bool // the file lacks entries
 }
 
 // openEpochs reads the file; a missing one is empty. errDamaged when it can't be read as what it is.
@@ -85,11 +89,17 @@ func (e *epochs) latest() int32 {
 }
 
 // assign notes that epoch begins at start. An epoch that isn't newer than the latest changes nothing.
-func (e *epochs) assign(epoch int32, start int64) error {
-	if epoch <= e.latest() {
+func (e *epochs) assign(epoch int32, start int64) {
+	if epoch > e.latest() {
+		e.entries, e.pending = assign(e.entries, EpochStart{epoch, start}), true
+	}
+}
+
+// settle puts what was assigned into the file. It comes before the first record of an epoch.
+func (e *epochs) settle() error {
+	if !e.pending {
 		return nil
 	}
-	e.entries = assign(e.entries, EpochStart{epoch, start})
 	return e.write()
 }
 
@@ -148,7 +158,11 @@ func (e *epochs) write() error {
 		return err
 	}
 	e.dirty = true
-	return os.Rename(tmp, e.path)
+	if err := os.Rename(tmp, e.path); err != nil {
+		return err
+	}
+	e.pending = false
+	return nil
 }
 
 // sync makes the file durable.

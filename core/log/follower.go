@@ -87,9 +87,10 @@ func (l *Log) appendRun(batches []byte, cfg *Config, info *AppendInfo) (int, err
 	run := batches[:l.runLength(s, batches, cfg)]
 	for b := range record.All(run) {
 		h := b.Header()
-		if err := l.assignEpoch(h.LeaderEpoch, h.BaseOffset); err != nil {
-			return 0, err
-		}
+		l.assignEpoch(h.LeaderEpoch, h.BaseOffset)
+	}
+	if err := l.settle(); err != nil {
+		return 0, err
 	}
 	pos, err := s.data.Append(run)
 	if err != nil {

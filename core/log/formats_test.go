@@ -74,6 +74,11 @@ func TestTopicID(t *testing.T) {
 	require.NoError(t, l.SetTopicID(id))
 	require.ErrorIs(t, l.SetTopicID([16]byte{9}), ErrTopicID)
 	l = reopen(t, l)
+	_, ok = l.TopicID()
+	require.False(t, ok, "without a record it is anybody's")
+	require.NoError(t, l.SetTopicID(id))
+	fill(t, l, 1, 1, 10)
+	l = crash(t, l)
 	got, ok := l.TopicID()
 	require.True(t, ok)
 	require.Equal(t, id, got)
@@ -110,7 +115,7 @@ func TestIndexModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		x := newIndex(filepath.Join(dir, "x"), offsetWidth)
+		x := newIndex(filepath.Join(dir, "x"), offsetWidth, true)
 		type entry struct{ relative, position int32 }
 		var all []entry
 		must := func(err error) {

@@ -31,7 +31,7 @@ var errDamaged = errors.New("index is damaged")
 
 // index is a file of fixed-width entries that rise from each to the next. Its end may be in memory only, until write or
 // sync: an index can be rebuilt from its segment at any time, so that only a segment below the recovery point needs its
-// index on disk. No file is held open.
+// index on disk. A new one has no file before that either. No file is held open.
 //
 // mu is a leaf lock: nothing else is locked under it, but files are read.
 type index struct {
@@ -45,11 +45,15 @@ type index struct {
 	fenced bool   // fences are loaded
 	final  [timeWidth]byte
 	dirty  bool // the file may not be on the device
+	absent bool // there is no file yet: it is made with the first entries, or by write
 
 	block atomic.Pointer[block] // the last one read
 }
 
-func newIndex(path string, width int) *index { return &index{path: path, width: width, fenced: true} }
+// newIndex gives an index without entries, of a file that is empty or, as it says then, absent.
+func newIndex(path string, width int, absent bool) *index {
+	return &index{path: path, width: width, fenced: true, absent: absent}
+}
 
 // openIndex opens an existing index and reads its last entry. errDamaged when the length is no multiple of the width;
 // fs.ErrNotExist when there is none.
@@ -105,12 +109,16 @@ func (x *index) add(entry []byte) error {
 
 // spill moves the first n entries of the tail to the file. The caller holds mu.
 func (x *index) spill(n int) error {
-	if n == 0 {
+	if n == 0 && !x.absent {
 		return nil
 	}
 	f, err := os.OpenFile(x.path, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
+	}
+	x.absent = false
+	if n == 0 {
+		return f.Close() // nothing that could be lost
 	}
 	b := x.tail[:n*x.width]
 	if _, err := f.WriteAt(b, int64(x.disk*x.width)); err != nil {
@@ -133,7 +141,7 @@ func (x *index) spill(n int) error {
 	return nil
 }
 
-// write puts all entries into the file and gives the memory of the tail back.
+// write puts all entries into the file, which is there then in any case, and gives the memory of the tail back.
 func (x *index) write() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -342,7 +350,7 @@ func (x *index) replace(b []byte) error {
 	if err := replaceFile(x.path, b, false); err != nil {
 		return err
 	}
-	x.tail, x.fences, x.fenced, x.dirty = nil, nil, true, false
+	x.tail, x.fences, x.fenced, x.dirty, x.absent = nil, nil, true, false, false
 	x.block.Store(nil)
 	x.disk = len(b) / x.width
 	x.final = [timeWidth]byte{}
@@ -363,7 +371,7 @@ func (x *index) reset() error {
 		return err
 	}
 	x.block.Store(nil)
-	x.disk, x.tail, x.fences, x.fenced, x.final, x.dirty = 0, nil, nil, true, [timeWidth]byte{}, true
+	x.disk, x.tail, x.fences, x.fenced, x.final, x.dirty, x.absent = 0, nil, nil, true, [timeWidth]byte{}, true, false
 	return nil
 }
 

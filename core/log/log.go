@@ -103,6 +103,7 @@ type Log struct {
 	producers *producers.Table
 	snapshots []int64  // offsets of the snapshot files, rising
 	unsynced  []string // small files that may not be on the device
+	idPending bool     // partition.metadata is to be written before the first record
 	newFiles  bool     // the directory may not be on the device …
 	newDir    bool     // … nor its own name
 	retired   []retired
@@ -302,25 +303,37 @@ func (l *Log) EpochAt(offset int64) int32 {
 	return l.epochs.at(offset)
 }
 
-// AssignEpoch notes that a new leader's epoch begins at the end of the log. An epoch that isn't newer changes nothing.
+// AssignEpoch notes that a new leader's epoch begins at the end of the log. An epoch that isn't newer changes nothing. It is
+// written with the first record, and forgotten when the log is closed before.
 func (l *Log) AssignEpoch(epoch int32) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.Err(); err != nil {
 		return err
 	}
-	return l.assignEpoch(epoch, l.end.Load())
+	l.assignEpoch(epoch, l.end.Load())
+	return nil
 }
 
-func (l *Log) assignEpoch(epoch int32, start int64) error {
-	if epoch <= l.epochs.latest() {
+// assignEpoch notes that an epoch begins at an offset. The caller holds mu, and calls settle before it appends.
+func (l *Log) assignEpoch(epoch int32, start int64) {
+	l.epochs.assign(epoch, start)
+	l.epoch.Store(l.epochs.latest())
+}
+
+// settle writes what must be in files before records are: whose they are, and under which epochs they come. The caller holds mu.
+func (l *Log) settle() error {
+	err := l.settleTopicID(false)
+	if err == nil {
+		err = l.epochs.settle()
+	}
+	switch {
+	case err == nil:
 		return nil
+	case noDescriptors(err):
+		return l.wrap(err) // nothing has happened yet, and it may be over soon
 	}
-	if err := l.epochs.assign(epoch, start); err != nil {
-		return l.fail(fmt.Errorf("leader epochs: %w", err))
-	}
-	l.epoch.Store(epoch)
-	return nil
+	return l.fail(fmt.Errorf("topic id and leader epochs: %w", err))
 }
 
 // fail makes the log take no more writes, and tells.

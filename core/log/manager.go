@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -91,11 +90,13 @@ type Manager struct {
 
 	producerExpiration atomic.Int64 // in milliseconds
 
-	// logs is read without a lock; mu orders changes of it, and is held while a log is made or given up.
-	logs sync.Map // TopicPartition -> *Log
-	mu   sync.Mutex
-	in   map[*Log]*dirState
-	open bool
+	// logs is read without a lock; mu orders changes of it, and is held while a log is given up.
+	logs   sync.Map // TopicPartition -> *Log
+	mu     sync.Mutex
+	in     map[*Log]*dirState
+	making map[TopicPartition]chan struct{} // closed when that log is made, or can't be
+	makers sync.WaitGroup                   // one for each of making; none begins when open is false
+	open   bool
 }
 
 // dirState is what the manager knows of a directory.
@@ -133,7 +134,7 @@ func NewManager(o ManagerOptions, dirs ...*Dir) *Manager {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	m := &Manager{o: o, validator: record.NewValidator(o.Codecs), in: map[*Log]*dirState{}}
+	m := &Manager{o: o, validator: record.NewValidator(o.Codecs), in: map[*Log]*dirState{}, making: map[TopicPartition]chan struct{}{}}
 	m.SetProducerExpiration(o.ProducerExpiration)
 	if o.Compaction {
 		m.cleaner = newCleaner(m, o.Cleaner)
@@ -343,77 +344,6 @@ func (m *Manager) All() iter.Seq[*Log] {
 	}
 }
 
-// GetOrCreate is the log of a partition, which is made in the directory with the fewest logs when there is none. ErrOffline
-// when the log's directory, or every directory, has failed; ErrNoLog when there can't be such a partition.
-func (m *Manager) GetOrCreate(ctx context.Context, tp TopicPartition) (*Log, error) {
-	if l, err := m.Get(tp); err == nil {
-		return l, m.online(l)
-	}
-	if err := tp.check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoLog, err)
-	}
-	m.mu.Lock()
-	if l, err := m.Get(tp); err == nil {
-		m.mu.Unlock()
-		return l, m.online(l)
-	}
-	defer m.mu.Unlock()
-	if !m.open {
-		return nil, ErrClosed
-	}
-	var best *dirState
-	for _, d := range m.dirs {
-		if d.Err() != nil {
-			// It may be here, where nobody can tell.
-			if _, err := os.Stat(filepath.Join(d.path, tp.String())); err == nil {
-				return nil, fmt.Errorf("%w: %s", ErrOffline, d.path)
-			}
-			continue
-		}
-		if best == nil || d.logs.Load() < best.logs.Load() {
-			best = d
-		}
-	}
-	if best == nil {
-		return nil, fmt.Errorf("%w: all of them", ErrOffline)
-	}
-	// What the checkpoint files say of an earlier log of that name must not be taken for this one's after a crash.
-	for i := range best.files {
-		if best.files[i].has(tp) {
-			if err := best.write(i); err != nil {
-				return nil, err
-			}
-		}
-	}
-	o := m.options(best, tp)
-	o.CleanShutdown = true
-	l, err := Open(ctx, o)
-	if err != nil && ctx.Err() != nil {
-		return nil, err
-	}
-	if err != nil {
-		if noDescriptors(err) {
-			// That says nothing of the directory, and whoever asks for too many logs must not end the others. The new log's
-			// folder goes if nothing is in it yet.
-			_ = os.Remove(filepath.Join(best.path, tp.String()))
-		} else {
-			best.failed(err)
-		}
-		return nil, fmt.Errorf("%w: %w", ErrOffline, err)
-	}
-	m.in[l] = best
-	best.logs.Add(1)
-	m.logs.Store(tp, l)
-	return l, nil
-}
-
-func (m *Manager) online(l *Log) error {
-	if err := l.Err(); err != nil {
-		return fmt.Errorf("%w: %w", ErrOffline, err)
-	}
-	return nil
-}
-
 // Delete gives the log of a partition up; its files go after file.delete.delay.ms. ErrNoLog when there is none.
 func (m *Manager) Delete(tp TopicPartition) error {
 	m.mu.Lock()
@@ -501,6 +431,7 @@ func (m *Manager) Close(ctx context.Context, brokerEpoch int64) error {
 	wasOpen := m.open
 	m.open = false
 	m.mu.Unlock()
+	m.makers.Wait()
 	var errs error
 	if wasOpen {
 		if m.cleaner != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// TopicID is the id of the topic as partition.metadata has it; ok is false when the file doesn't exist yet.
+// TopicID is the id of the topic; ok is false when it was never set, or the log was closed without a record.
 func (l *Log) TopicID() (id [16]byte, ok bool) {
 	if p := l.topicID.Load(); p != nil {
 		return *p, true
@@ -17,8 +17,11 @@ func (l *Log) TopicID() (id [16]byte, ok bool) {
 	return id, false
 }
 
-// SetTopicID writes partition.metadata, unless it holds that id already. It must be called before the first append.
-// ErrTopicID when the file holds another id: the directory belongs to a topic that was deleted.
+// SetTopicID says whose the log is. It must be called before the first append, which writes partition.metadata: a log without
+// records is anybody's, and a topic of a thousand partitions is made sooner without as many files. (Kafka does it in the
+// background, and before the first append at the latest.) A log that isn't new gets its file at once.
+//
+// ErrTopicID when it has another id: the directory belongs to a topic that was deleted.
 func (l *Log) SetTopicID(id [16]byte) error {
 	if have, ok := l.TopicID(); ok {
 		if have != id {
@@ -31,19 +34,32 @@ func (l *Log) SetTopicID(id [16]byte) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	// It is durable with the first sync of the log: without records an id is of no use, and a topic of a thousand partitions
-	// would wait for as many syncs.
-	path := filepath.Join(l.Dir(), metadataFile)
-	err := os.WriteFile(path+tmpSuffix, formatMetadata(id), 0o644)
-	if err == nil {
-		err = os.Rename(path+tmpSuffix, path)
+	l.topicID.Store(&id)
+	l.idPending = true
+	if l.end.Load() == 0 {
+		return nil
 	}
-	if err != nil {
-		return l.fail(err)
+	return l.failUnless(l.settleTopicID(true))
+}
+
+// settleTopicID writes partition.metadata if it is to be written. Unless it is synced it becomes durable with the next sync of the
+// log; that is for a log without records that count as durable, of which a crash may take the id. The caller holds mu.
+func (l *Log) settleTopicID(sync bool) error {
+	if !l.idPending {
+		return nil
+	}
+	path := filepath.Join(l.Dir(), metadataFile)
+	if err := os.WriteFile(path+tmpSuffix, formatMetadata(*l.topicID.Load()), 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(path+tmpSuffix, path); err != nil {
+		return err
 	}
 	l.unsynced = append(l.unsynced, path)
-	l.newFiles = true
-	l.topicID.Store(&id)
+	l.newFiles, l.idPending = true, false
+	if sync {
+		return syncFile(path)
+	}
 	return nil
 }
 

@@ -63,28 +63,25 @@ type segment struct {
 
 const unknownTime = math.MinInt64
 
-// createSegment makes the files of a new, empty segment. That of the data has its name with an ending, which the caller takes
-// away when it isn't empty.
+// createSegment makes the file of a new, empty segment; its indexes get theirs when there is something to put into them: most
+// of what it takes to make a partition is files. The name has an ending, which the caller takes away when it isn't empty.
 func createSegment(st storage.Storage, dir string, base int64, ending string, least int64, cfg *Config, now time.Time, jitter int64) (*segment, error) {
 	s := newSegment(dir, base)
 	s.capacity = max(cfg.segmentBytes(), least)
 	s.created, s.jitter, s.settled = now, jitter, true
 	s.next.Store(base)
-	s.offsets = newIndex(segmentPath(dir, base, indexSuffix), offsetWidth)
-	s.times = newIndex(segmentPath(dir, base, timeSuffix), timeWidth)
+	s.offsets = newIndex(segmentPath(dir, base, indexSuffix), offsetWidth, true)
+	s.times = newIndex(segmentPath(dir, base, timeSuffix), timeWidth, true)
 	var err error
 	s.data, err = st.Create(segmentPath(dir, base, logSuffix)+ending, storage.Options{Capacity: s.capacity, Preallocate: cfg.Preallocate})
 	if err != nil {
 		return nil, err
 	}
 	// What an index of that name may hold is of a segment that is gone.
-	for _, x := range []*index{s.offsets, s.times} {
-		if err := os.WriteFile(x.path, nil, 0o644); err != nil {
+	for _, path := range []string{s.offsets.path, s.times.path, s.txns.path} {
+		if err := removeFile(path); err != nil {
 			return nil, errors.Join(err, s.data.Remove())
 		}
-	}
-	if err := os.Remove(s.txns.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(err, s.data.Remove())
 	}
 	return s, nil
 }
@@ -116,15 +113,17 @@ func openSegment(st storage.Storage, dir string, base int64, cfg *Config, now ti
 	open := func(suffix string, width int) *index {
 		path := segmentPath(dir, base, suffix)
 		x, e := openIndex(path, width)
+		absent := errors.Is(e, fs.ErrNotExist)
 		switch {
 		case e == nil:
 			return x
-		case errors.Is(e, errDamaged) || errors.Is(e, fs.ErrNotExist):
+		case absent && size == 0:
+		case absent || errors.Is(e, errDamaged):
 			s.damaged = true
 		default:
 			err = errors.Join(err, e)
 		}
-		return newIndex(path, width)
+		return newIndex(path, width, absent)
 	}
 	s.offsets, s.times = open(indexSuffix, offsetWidth), open(timeSuffix, timeWidth)
 	if err != nil {

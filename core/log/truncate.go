@@ -159,6 +159,11 @@ func (l *Log) beginAnew(start int64) error {
 	if err := l.Err(); err != nil { // a checkpoint could not be written
 		return err
 	}
+	if start > 0 { // where it begins is more than an empty log has to say
+		if err := l.settleTopicID(true); err != nil {
+			return err
+		}
+	}
 	return l.dropAll(start)
 }
 

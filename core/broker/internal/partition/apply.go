@@ -86,8 +86,8 @@ func flattenPush(req *kmsg.LeaderAndISRRequest) []pushed {
 	return all
 }
 
-// openLogs makes a log for each partition that isn't hosted yet. It is done side by side: making a log costs a few files and
-// an fsync, and a request may bring thousands.
+// openLogs makes a log for each partition that isn't hosted yet. It is done side by side: making a log is system calls that
+// make files, and a request may bring thousands.
 func (m *Manager) openLogs(all []pushed) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
@@ -123,7 +123,7 @@ func (m *Manager) openLogs(all []pushed) {
 func (m *Manager) open(pp *pushed) (*Partition, error) {
 	l, err := m.o.Logs.Open(pp.id.Topic, pp.id.Partition, pp.state.IsNew)
 	if err == nil && pp.topicID != ([16]byte{}) {
-		// On disk before the first record is: else data could be taken for that of another topic of the same name.
+		// It is on disk before the first record is: else data could be taken for that of another topic of the same name.
 		err = l.SetTopicID(pp.topicID)
 	}
 	switch {
