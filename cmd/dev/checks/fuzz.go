@@ -134,13 +134,18 @@ func (r fuzzRun) run(ctx context.Context, begin func(function string)) error {
 	return errors.Join(errs...)
 }
 
+// fuzzPatience is how long a fuzzer may take beyond its time, which it needs for what it knows already, and for ending.
+const fuzzPatience = 3 * time.Minute
+
 func (r fuzzRun) fuzz(ctx context.Context, function string) error {
+	ctx, cancel := context.WithTimeout(ctx, r.each+fuzzPatience)
+	defer cancel()
 	return r.c.Env.Run(ctx, task.Command{Dir: r.of.dir, Args: []string{
 		r.binary, "-test.run", "^$", "-test.fuzz", "^" + function + "$", "-test.fuzztime", r.each.String(), "-test.fuzzcachedir", r.cache, "-test.parallel", "1",
 	}})
 }
 
-// endedLate tells the failure of a fuzzer that found nothing: on a busy machine a fuzzer takes it for one when a worker is in
+// endedLate tells the failure of a fuzzer that found nothing, or did not end: on a busy machine a fuzzer takes it for one when a worker is in
 // the middle of something as the time ends.
 func endedLate(err error) bool {
 	text := err.Error()

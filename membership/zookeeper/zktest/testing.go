@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 )
@@ -33,7 +34,13 @@ func New(t TB, servers int) *Ensemble {
 // os.Exit. Tests that share a server each take a root of their own on it.
 //
 //	func TestMain(m *testing.M) { os.Exit(zktest.Main(m, func(e *zktest.Ensemble) { shared = e })) }
+//
+// Functions that are fuzzed have none. A fuzzer's workers are processes that it kills as it likes; a server that outlives one holds the
+// worker's pipes, and the fuzzer would wait for their end for ever.
 func Main(m interface{ Run() int }, use func(e *Ensemble)) int {
+	if fuzzing() {
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "zookeeper-*")
 	if err != nil {
 		return fail(err)
@@ -49,6 +56,12 @@ func Main(m interface{ Run() int }, use func(e *Ensemble)) int {
 		return fail(err)
 	}
 	return code
+}
+
+func fuzzing() bool {
+	flag.Parse() // which is done by Run otherwise
+	f := flag.Lookup("test.fuzz")
+	return f != nil && f.Value.String() != ""
 }
 
 func fail(err error) int {
