@@ -41,10 +41,11 @@ func (a *app) load(s source) (*composition, error) {
 // loadWithRoot is load, and gives the root of what was composed as well: all that was configured, each value with its origin.
 func (a *app) loadWithRoot(s source) (config.Section, *composition, error) {
 	e := a.readEnvironment()
-	root, err := readFile(cmp.Or(s.file, e.file))
-	if err != nil {
-		return config.Section{}, nil, wrong(err)
+	root, doubles := readFile(cmp.Or(s.file, e.file))
+	if doubles != nil && root.IsZero() {
+		return config.Section{}, nil, wrong(doubles)
 	}
+	var err error
 	var foreign []assignment
 	if s.kafkaEnvironment {
 		var more []string
@@ -61,8 +62,8 @@ func (a *app) loadWithRoot(s source) (config.Section, *composition, error) {
 		return config.Section{}, nil, wrong(err)
 	}
 	c, err := compose(root, a.parts)
-	if err != nil {
-		return config.Section{}, nil, wrong(err)
+	if err = config.Join(doubles, err); err != nil {
+		return config.Section{}, nil, wrong(inOrder(err))
 	}
 	c.warnings = append(e.warnings, c.warnings...)
 	return root, c, nil
@@ -84,7 +85,7 @@ func (s source) assignments() ([]assignment, error) {
 }
 
 // readFile finds and parses the file: the one that was named, by a flag or by BARNABAS_CONFIG, else barnabas.yaml in
-// the working directory or in /etc/barnabas, else none.
+// the working directory or in /etc/barnabas, else none. Keys given twice are told beside the root, as [config.Parse] does.
 func readFile(named string) (config.Section, error) {
 	if named == "" {
 		finder := viper.New()

@@ -21,6 +21,9 @@ const maxDepth = 64
 // mapping. The root must be a mapping; a key must be a plain scalar and may stand only once in its mapping. Anchors,
 // aliases and merge keys are refused: with them a value would stand at two lines, and a few lines could unfold to
 // gigabytes. All faults are returned together as [Errors].
+//
+// Where the only faults are keys given twice, the root is returned beside them, with the first of each, so that a caller may look for what
+// else is wrong before it tells; with any other fault the section is empty.
 func Parse(file string, data []byte) (Section, error) {
 	root := Section{file: file, line: 1}
 	if len(data) > MaxDocument {
@@ -45,11 +48,15 @@ func Parse(file string, data []byte) (Section, error) {
 	}
 	root.node = document.Content[0]
 	root.line = root.node.Line
-	if errs := checkTree(root, nil, 0); len(errs) > 0 {
-		return Section{}, errs
-	}
-	if !root.IsMapping() {
-		return Section{}, root.Wrap(fmt.Errorf("want a mapping of keys to values, not %s", kindOf(root.node)))
+	var c treeCheck
+	c.check(root, 0)
+	switch {
+	case c.unfit:
+		return Section{}, c.faults
+	case !root.IsMapping():
+		return Section{}, Join(c.faults, root.Wrap(fmt.Errorf("want a mapping of keys to values, not %s", kindOf(root.node))))
+	case len(c.faults) > 0:
+		return root, c.faults
 	}
 	return root, nil
 }
@@ -64,45 +71,61 @@ func syntaxError(root Section, err error) error {
 	return Join(root.at(0, errors.New(text)))
 }
 
-// checkTree appends the faults that make a tree unfit for sections: aliases, keys that aren't scalars, double keys.
-func checkTree(s Section, errs Errors, depth int) Errors {
-	if depth > maxDepth {
-		return append(errs, s.at(s.line, fmt.Errorf("nested more than %d levels deep", maxDepth)))
-	}
+// treeCheck collects the faults that make a tree unfit for sections: aliases, keys that aren't scalars, double keys.
+type treeCheck struct {
+	faults Errors
+	unfit  bool // there is more than double keys, which are taken out of the tree
+}
+
+// refuse notes a fault with which the tree can't be read at all.
+func (c *treeCheck) refuse(s Section, line int, text string) {
+	c.faults = append(c.faults, s.at(line, errors.New(text)))
+	c.unfit = true
+}
+
+func (c *treeCheck) check(s Section, depth int) {
 	node := s.node
-	if node.Anchor != "" || node.Kind == yaml.AliasNode {
-		return append(errs, s.at(node.Line, errors.New("YAML anchors and aliases are not supported: write the value out")))
-	}
-	if elements, ok := s.List(); ok {
+	switch elements, isList := s.List(); {
+	case depth > maxDepth:
+		c.refuse(s, s.line, fmt.Sprintf("nested more than %d levels deep", maxDepth))
+	case node.Anchor != "" || node.Kind == yaml.AliasNode:
+		c.refuse(s, node.Line, noAnchors)
+	case isList:
 		for _, element := range elements {
-			errs = checkTree(element, errs, depth+1)
+			c.check(element, depth+1)
 		}
-		return errs
+	case s.IsMapping():
+		c.checkKeys(s, depth)
 	}
-	if !s.IsMapping() {
-		return errs
-	}
+}
+
+const noAnchors = "YAML anchors and aliases are not supported: write the value out"
+
+// checkKeys looks at a mapping and what is below it, and takes out of it what stands there a second time.
+func (c *treeCheck) checkKeys(s Section, depth int) {
 	firstLine := map[string]int{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
+	var once []*yaml.Node
+	for i := 0; i+1 < len(s.node.Content); i += 2 {
+		key, value := s.node.Content[i], s.node.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode || isNull(key):
-			errs = append(errs, s.at(key.Line, errors.New("a key must be plain text")))
+			c.refuse(s, key.Line, "a key must be plain text")
 			continue
 		case key.ShortTag() == "!!merge":
-			errs = append(errs, s.at(key.Line, errors.New("YAML merge keys are not supported: write the values out")))
+			c.refuse(s, key.Line, "YAML merge keys are not supported: write the values out")
 			continue
 		case key.Anchor != "":
-			errs = append(errs, s.at(key.Line, errors.New("YAML anchors and aliases are not supported: write the value out")))
+			c.refuse(s, key.Line, noAnchors)
 			continue
 		}
 		child := s.child(key.Value, key, value)
 		if first, double := firstLine[key.Value]; double {
-			errs = append(errs, child.at(key.Line, fmt.Errorf("given twice, first on line %d", first)))
+			c.faults = append(c.faults, child.at(key.Line, fmt.Errorf("given twice, first on line %d", first)))
 			continue
 		}
 		firstLine[key.Value] = key.Line
-		errs = checkTree(child, errs, depth+1)
+		once = append(once, key, value)
+		c.check(child, depth+1)
 	}
-	return errs
+	s.node.Content = once
 }

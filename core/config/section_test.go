@@ -43,6 +43,28 @@ func TestParseFaults(t *testing.T) {
 	assert.ErrorContains(t, err, "the limit is")
 }
 
+// TestDoubleKeysLeaveTheRestReadable holds that a key given twice hides nothing: the first stands, and the rest can be looked at.
+func TestDoubleKeysLeaveTheRestReadable(t *testing.T) {
+	root, err := config.Parse("x.yaml", []byte("a: 1\nb: {c: 2, c: 3, d: 4}\na: 5\ne: 6"))
+	require.ErrorContains(t, err, "b.c: given twice")
+	require.ErrorContains(t, err, "a: given twice")
+	assert.Equal(t, []string{"a", "b", "e"}, root.Keys())
+	a, _ := root.Sub("a")
+	text, _ := a.Scalar()
+	assert.Equal(t, "1", text)
+	b, _ := root.Sub("b")
+	assert.Equal(t, []string{"c", "d"}, b.Keys())
+
+	root, err = config.Parse("x.yaml", []byte("a: 1\na: 2\nb: &x 3"))
+	require.ErrorContains(t, err, "given twice")
+	require.ErrorContains(t, err, "anchors")
+	assert.True(t, root.IsZero())
+	root, err = config.Parse("x.yaml", []byte("- {a: 1, a: 2}"))
+	require.ErrorContains(t, err, "given twice")
+	require.ErrorContains(t, err, "want a mapping")
+	assert.True(t, root.IsZero())
+}
+
 func TestSectionShapes(t *testing.T) {
 	root := parse(t, "b.c: 1\na: [x, {y: z}]\nn:\nt: 'q'\n")
 	assert.Equal(t, []string{"b.c", "a", "n", "t"}, root.Keys())
