@@ -181,6 +181,8 @@ func testDump(t *testing.T, segment string) {
 	got = run(t, "", "kafka-dump-log --files "+globbed(t, filepath.Join(filepath.Dir(segment), "*.snapshot"))[0])
 	assert.Regexp(t, `\nproducerId: \d+ producerEpoch: 0 coordinatorEpoch: -1 currentTxnFirstOffset: OptionalLong\.empty lastTimestamp: \d+ firstSequence: \d+ lastSequence: \d+ lastOffset: \d+ offsetDelta: \d+ timestamp: \d+\n`, got.out)
 
+	testDumpPreallocated(t, segment)
+
 	b, err := os.ReadFile(segment + ".log")
 	require.NoError(t, err)
 	b[70] ^= 1
@@ -193,6 +195,31 @@ func testDump(t *testing.T, segment string) {
 	got = run(t, "", "kafka-dump-log --files /no/such/00000000000000000000.log")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.err, "no such file")
+}
+
+// testDumpPreallocated reads indexes that end with zeros, as those of a running Kafka do, and holds what Kafka's tool says of them.
+func testDumpPreallocated(t *testing.T, segment string) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, filepath.Base(segment))
+	b, err := os.ReadFile(segment + ".log")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name+".log", b, 0o600))
+	require.NoError(t, os.WriteFile(name+".index", make([]byte, 80), 0o600))
+	require.NoError(t, os.WriteFile(name+".timeindex", make([]byte, 120), 0o600))
+	files := " --files " + name + ".index," + name + ".timeindex"
+	got := run(t, "", "kafka-dump-log"+files)
+	assert.Equal(t, "Dumping "+name+".index\noffset: 0 position: 0\nDumping "+name+".timeindex\ntimestamp: 0 offset: 0\n", got.out)
+	got = run(t, "", "kafka-dump-log --index-sanity-check"+files)
+	assert.Zero(t, got.code, got.err)
+	assert.Equal(t, 2, strings.Count(got.out, " passed sanity check.\n"), got.out)
+
+	b, err = os.ReadFile(segment + ".timeindex")
+	require.NoError(t, err)
+	require.NotEmpty(t, b)
+	require.NoError(t, os.WriteFile(name+".timeindex", append(b, make([]byte, 120)...), 0o600))
+	got = run(t, "", "kafka-dump-log --index-sanity-check --files "+name+".timeindex")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.err, "has non-zero size but the last timestamp is 0 which is less than the first timestamp ")
 }
 
 func TestNobodyAnswers(t *testing.T) {

@@ -36,23 +36,27 @@ func batchEnds(file string) (at map[int64]inspect.Batch, order []inspect.Batch, 
 	return at, order, nil
 }
 
-// offsetIndex prints an offset index, and finds entries that don't point at the batch with their offset.
+// offsetIndex prints an offset index, and finds entries that don't point at the batch with their offset. Of the zeros that a broker at
+// work has at the end of its index, Kafka's tool takes one for an entry where there is no other.
 func (d *dumper) offsetIndex(file string, base int64) error {
 	b, err := inspect.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	list, _, err := inspect.ReadOffsetIndex(b, base)
+	list, zeros, err := inspect.ReadOffsetIndex(b, base)
 	if err != nil {
 		return fmt.Errorf("Corrupt index found, index file (%s): %w", absolute(file), err) //nolint:staticcheck // Kafka's words
 	}
 	if len(list) == 0 {
-		d.print("%s is empty.\n", file)
-		return nil
+		if zeros == 0 {
+			d.print("%s is empty.\n", file)
+			return nil
+		}
+		list = []inspect.OffsetEntry{{Offset: base}}
 	}
 	if d.has("index-sanity-check") {
-		if last := list[len(list)-1]; last.Offset <= base {
-			return fmt.Errorf("Corrupt index found, index file (%s) has non-zero size but the last offset is %d which is no greater than the base offset %d.", absolute(file), last.Offset, base) //nolint:staticcheck // Kafka's words
+		if last := list[len(list)-1]; zeros == 0 && last.Offset < base {
+			return fmt.Errorf("Corrupt index found, index file (%s) has non-zero size but the last offset is %d which is less than the base offset %d", absolute(file), last.Offset, base) //nolint:staticcheck // Kafka's words
 		}
 		d.print("%s passed sanity check.\n", file)
 		return nil
@@ -79,17 +83,42 @@ func (d *dumper) offsetIndex(file string, base int64) error {
 	return nil
 }
 
+// timeIndexOrder is what Kafka checks of a time index when it starts: that its end isn't before its beginning. The index of a broker at
+// work fails, for it ends with zeros.
+func timeIndexOrder(list []inspect.TimeEntry, zeros int, base int64) error {
+	if len(list) == 0 {
+		return nil
+	}
+	last := list[len(list)-1]
+	if zeros > 0 {
+		last = inspect.TimeEntry{Offset: base}
+	}
+	switch first := list[0].Timestamp; {
+	case last.Timestamp < first:
+		return fmt.Errorf("timestamp is %d which is less than the first timestamp %d", last.Timestamp, first)
+	case last.Offset < base:
+		return fmt.Errorf("offset is %d which is less than the first offset %d", last.Offset, base)
+	}
+	return nil
+}
+
 // timeIndex prints a time index, and finds entries whose time isn't that of the batch, or isn't later than the last.
 func (d *dumper) timeIndex(file string, base int64) error {
 	b, err := inspect.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	list, _, err := inspect.ReadTimeIndex(b, base)
+	list, zeros, err := inspect.ReadTimeIndex(b, base)
 	if err != nil {
 		return fmt.Errorf("Corrupt time index found, time index file (%s): %w", absolute(file), err) //nolint:staticcheck // Kafka's words
 	}
+	if len(list) == 0 && zeros > 0 {
+		list = []inspect.TimeEntry{{Offset: base}}
+	}
 	if d.has("index-sanity-check") {
+		if err := timeIndexOrder(list, zeros, base); err != nil {
+			return fmt.Errorf("Corrupt time index found, time index file (%s) has non-zero size but the last %w", absolute(file), err) //nolint:staticcheck // Kafka's words
+		}
 		d.print("%s passed sanity check.\n", file)
 		return nil
 	}
