@@ -153,6 +153,7 @@ func TestContainerfile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "serve", cmd.Name())
 	assert.NoError(t, cmd.ParseFlags(rest))
+	assert.Regexp(t, `podman build --format docker `, string(text), "podman's own format has no health check")
 	_, check, ok := strings.Cut(last["HEALTHCHECK"], "CMD ")
 	require.True(t, ok)
 	cmd, _, err = newRoot(newApp(nil, io.Discard, io.Discard, nil)).Find(words.FindAllString(check, -1)[1:])
