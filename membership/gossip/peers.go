@@ -176,6 +176,7 @@ func (p *peers) form() time.Duration {
 	g, id := p.pool.Load(), p.h.identity
 	if err := g.Err(); err != nil {
 		p.say(err.Error())
+		p.h.node.Refuse(err)
 		return 0
 	}
 	if by := id.Promised(); by != "" {

@@ -368,6 +368,9 @@ func TestSecondBrokerOfOneNameIsRefused(t *testing.T) {
 	})
 	assert.Contains(t, s.Problem, "another living broker has this name")
 	assert.Contains(t, s.Waits, "another living broker has this name")
+	_, err := c.Membership().ClusterID(t.Context(), "")
+	require.ErrorIs(t, err, election.ErrUnavailable, "it doesn't wait for a cluster that won't have it")
+	assert.ErrorContains(t, err, "another living broker has this name")
 	w.becomes("1:voter")
 }
 

@@ -39,6 +39,7 @@ type Node struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed, and replaced, when the leader is another one
 	leading *leading      // while this server leads and has applied all that was decided before
+	refused error         // why no cluster will have this server
 }
 
 // Open opens the store and takes part in raft, as far as it is configured there: a server without state waits until it is

@@ -95,11 +95,28 @@ func (n *Node) Leads() bool {
 	return err == nil
 }
 
-// Changed is closed when another server leads, or nobody, or this one begins to: at the latest then, Leader is worth another look.
+// Changed is closed when another server leads, or nobody, or this one begins to, or is refused: at the latest then, Leader is worth another look.
 func (n *Node) Changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changed
+}
+
+// Refuse ends all waiting for a leader, now and later, with the reason: no cluster will have this server.
+func (n *Node) Refuse(why error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refused == nil { // once: those who are told look again, and may find the same
+		n.refused = why
+		n.tellChanged()
+	}
+}
+
+// hopeless says why it is no use to wait for a leader, nil when it is.
+func (n *Node) hopeless() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.refused
 }
 
 // SetServer adds a server, changes its address, or makes one that follows a voter; a voter stays one. Only the leader can.

@@ -104,6 +104,9 @@ func (n *Node) ask(ctx context.Context, repeatable bool, do func(ctx context.Con
 			return ctx.Err()
 		}
 		changed := n.Changed()
+		if why := n.hopeless(); why != nil {
+			return fmt.Errorf("%w: %w", election.ErrUnavailable, why)
+		}
 		leader, address := n.Leader()
 		err := errNoLeader
 		if leader != "" {
