@@ -420,11 +420,13 @@ func TestSnapshots(t *testing.T) {
 	write := func(until func() bool) {
 		for !until() {
 			errs, err := all[0].Metadata().SetConfigs(ctx, term.Epoch(), []election.Config{{Entity: entity(written), Values: map[string]string{"k": "v"}}})
-			if errors.Is(err, election.ErrUnavailable) { // another one leads, on a machine that is busy: once more does no harm
+			if errors.Is(err, election.ErrUnavailable) { // another one leads, on a machine that is busy: it may have been written
 				continue
 			}
 			require.NoError(t, err)
-			require.NoError(t, errs[0])
+			if !errors.Is(errs[0], election.ErrConflict) {
+				require.NoError(t, errs[0])
+			}
 			written++
 		}
 	}
