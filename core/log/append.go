@@ -165,7 +165,7 @@ func (l *Log) append(b record.Batch, h record.Header, marker *record.EndTxnMarke
 		return err
 	}
 	l.assignEpoch(h.LeaderEpoch, h.BaseOffset)
-	if err := l.settle(); err != nil {
+	if err := l.settle(s); err != nil {
 		return err
 	}
 	pos, err := s.data.Append(b)

@@ -89,7 +89,7 @@ func (l *Log) appendRun(batches []byte, cfg *Config, info *AppendInfo) (int, err
 		h := b.Header()
 		l.assignEpoch(h.LeaderEpoch, h.BaseOffset)
 	}
-	if err := l.settle(); err != nil {
+	if err := l.settle(s); err != nil {
 		return 0, err
 	}
 	pos, err := s.data.Append(run)

@@ -31,7 +31,7 @@ var errDamaged = errors.New("index is damaged")
 
 // index is a file of fixed-width entries that rise from each to the next. Its end may be in memory only, until write or
 // sync: an index can be rebuilt from its segment at any time, so that only a segment below the recovery point needs its
-// index on disk. A new one has no file before that either. No file is held open.
+// index on disk. Of an empty segment there may be no file at all. No file is held open.
 //
 // mu is a leaf lock: nothing else is locked under it, but files are read.
 type index struct {
@@ -45,7 +45,7 @@ type index struct {
 	fenced bool   // fences are loaded
 	final  [timeWidth]byte
 	dirty  bool // the file may not be on the device
-	absent bool // there is no file yet: it is made with the first entries, or by write
+	absent bool // there is no file yet: it is made by touch or write
 
 	block atomic.Pointer[block] // the last one read
 }
@@ -105,6 +105,13 @@ func (x *index) add(entry []byte) error {
 		return nil
 	}
 	return x.spill(tailEntries / 2)
+}
+
+// touch makes the file, if there is none.
+func (x *index) touch() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.spill(0)
 }
 
 // spill moves the first n entries of the tail to the file. The caller holds mu.

@@ -321,9 +321,15 @@ func (l *Log) assignEpoch(epoch int32, start int64) {
 	l.epoch.Store(l.epochs.latest())
 }
 
-// settle writes what must be in files before records are: whose they are, and under which epochs they come. The caller holds mu.
-func (l *Log) settle() error {
+// settle writes what must be in files before records are, of which the next one goes into s: whose they are, and under which
+// epochs they come. It makes the segment's indexes, too, which tools expect beside records. The caller holds mu.
+func (l *Log) settle(s *segment) error {
 	err := l.settleTopicID(false)
+	if err == nil && s.size.Load() == 0 {
+		if err = s.offsets.touch(); err == nil {
+			err = s.times.touch()
+		}
+	}
 	if err == nil {
 		err = l.epochs.settle()
 	}
@@ -333,7 +339,7 @@ func (l *Log) settle() error {
 	case noDescriptors(err):
 		return l.wrap(err) // nothing has happened yet, and it may be over soon
 	}
-	return l.fail(fmt.Errorf("topic id and leader epochs: %w", err))
+	return l.fail(fmt.Errorf("before the first record: %w", err))
 }
 
 // fail makes the log take no more writes, and tells.

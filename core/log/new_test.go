@@ -50,6 +50,10 @@ func TestNewLogIsOneFile(t *testing.T) {
 	begin(l, base+".log")
 	l = reopen(t, l)
 	begin(l, base+".index", base+".log", base+".timeindex")
+	require.NoError(t, l.release(false))
+	require.NoError(t, os.RemoveAll(o.Dir))
+	l = open(t, o)
+	begin(l, base+".log")
 
 	appended := false
 	st.step = func(op, path string) {
@@ -69,6 +73,7 @@ func TestNewLogIsOneFile(t *testing.T) {
 	_, err := l.AppendLeader(LeaderAppend{Batches: batch(t, nil, rec{}), LeaderEpoch: 4})
 	require.NoError(t, err)
 	require.True(t, appended)
+	require.Equal(t, []string{base + ".index", base + ".log", base + ".timeindex", epochFile, metadataFile}, filesIn(t, o.Dir))
 	l = crash(t, l)
 	require.EqualValues(t, 4, l.LatestEpoch())
 	got, ok := l.TopicID()

@@ -63,8 +63,8 @@ type segment struct {
 
 const unknownTime = math.MinInt64
 
-// createSegment makes the file of a new, empty segment; its indexes get theirs when there is something to put into them: most
-// of what it takes to make a partition is files. The name has an ending, which the caller takes away when it isn't empty.
+// createSegment makes the file of a new, empty segment; its indexes get theirs with the first record: most of
+// what it takes to make a partition is files. The name has an ending, which the caller takes away when it isn't empty.
 func createSegment(st storage.Storage, dir string, base int64, ending string, least int64, cfg *Config, now time.Time, jitter int64) (*segment, error) {
 	s := newSegment(dir, base)
 	s.capacity = max(cfg.segmentBytes(), least)
