@@ -103,7 +103,6 @@ type Log struct {
 	producers *producers.Table
 	snapshots []int64  // offsets of the snapshot files, rising
 	unsynced  []string // small files that may not be on the device
-	idPending bool     // partition.metadata is to be written before the first record
 	newFiles  bool     // the directory may not be on the device …
 	newDir    bool     // … nor its own name
 	retired   []retired
@@ -321,11 +320,11 @@ func (l *Log) assignEpoch(epoch int32, start int64) {
 	l.epoch.Store(l.epochs.latest())
 }
 
-// settle writes what must be in files before records are, of which the next one goes into s: whose they are, and under which
-// epochs they come. It makes the segment's indexes, too, which tools expect beside records. The caller holds mu.
+// settle writes what must be in files before records are, of which the next one goes into s: under which epochs they come. It makes
+// the segment's indexes, too, which tools expect beside records. The caller holds mu.
 func (l *Log) settle(s *segment) error {
-	err := l.settleTopicID(false)
-	if err == nil && s.size.Load() == 0 {
+	var err error
+	if s.size.Load() == 0 {
 		if err = s.offsets.touch(); err == nil {
 			err = s.times.touch()
 		}
@@ -333,11 +332,17 @@ func (l *Log) settle(s *segment) error {
 	if err == nil {
 		err = l.epochs.settle()
 	}
+	return l.failUnlessFull(err)
+}
+
+// failUnlessFull fails the log with err, unless there is none, or it says that files can't be opened just now: nothing has happened
+// then, and it may be over soon.
+func (l *Log) failUnlessFull(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case noDescriptors(err):
-		return l.wrap(err) // nothing has happened yet, and it may be over soon
+		return l.wrap(err)
 	}
 	return l.fail(fmt.Errorf("before the first record: %w", err))
 }

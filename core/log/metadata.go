@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// TopicID is the id of the topic; ok is false when it was never set, or the log was closed without a record.
+// TopicID is the id of the topic as partition.metadata has it; ok is false when the file doesn't exist yet.
 func (l *Log) TopicID() (id [16]byte, ok bool) {
 	if p := l.topicID.Load(); p != nil {
 		return *p, true
@@ -17,11 +17,8 @@ func (l *Log) TopicID() (id [16]byte, ok bool) {
 	return id, false
 }
 
-// SetTopicID says whose the log is. It must be called before the first append, which writes partition.metadata: a log without
-// records is anybody's, and a topic of a thousand partitions is made sooner without as many files. (Kafka does it in the
-// background, and before the first append at the latest.) A log that isn't new gets its file at once.
-//
-// ErrTopicID when it has another id: the directory belongs to a topic that was deleted.
+// SetTopicID writes partition.metadata, unless it holds that id already. It must be called before the first append.
+// ErrTopicID when the file holds another id: the directory belongs to a topic that was deleted.
 func (l *Log) SetTopicID(id [16]byte) error {
 	if have, ok := l.TopicID(); ok {
 		if have != id {
@@ -34,33 +31,34 @@ func (l *Log) SetTopicID(id [16]byte) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	l.topicID.Store(&id)
-	l.idPending = true
-	if l.end.Load() == 0 {
-		return nil
-	}
-	return l.failUnless(l.settleTopicID(true))
+	return l.failUnlessFull(l.writeTopicID(id))
 }
 
-// settleTopicID writes partition.metadata if it is to be written. Unless it is synced it becomes durable with the next sync of the
-// log; that is for a log without records that count as durable, of which a crash may take the id. The caller holds mu.
-func (l *Log) settleTopicID(sync bool) error {
-	if !l.idPending {
-		return nil
-	}
+// writeTopicID writes partition.metadata. It is durable with the first sync of the log: without records an id is of no use, and a
+// topic of a thousand partitions would wait for as many syncs. A log that isn't new has it synced at once. The caller holds mu.
+func (l *Log) writeTopicID(id [16]byte) error {
 	path := filepath.Join(l.Dir(), metadataFile)
-	if err := os.WriteFile(path+tmpSuffix, formatMetadata(*l.topicID.Load()), 0o644); err != nil {
+	if err := os.WriteFile(path+tmpSuffix, formatMetadata(id), 0o644); err != nil {
 		return err
 	}
 	if err := os.Rename(path+tmpSuffix, path); err != nil {
 		return err
 	}
-	l.unsynced = append(l.unsynced, path)
-	l.newFiles, l.idPending = true, false
-	if sync {
-		return syncFile(path)
+	l.unsynced, l.newFiles = append(l.unsynced, path), true
+	l.topicID.Store(&id)
+	if l.end.Load() > 0 {
+		return l.syncTopicID()
 	}
 	return nil
+}
+
+// syncTopicID makes partition.metadata durable, where there is one: a log that begins behind offset 0, or has records that count
+// as durable, can't be opened when a crash takes it.
+func (l *Log) syncTopicID() error {
+	if _, ok := l.TopicID(); !ok {
+		return nil
+	}
+	return syncFile(filepath.Join(l.Dir(), metadataFile))
 }
 
 func (l *Log) readTopicID() error {

@@ -25,8 +25,8 @@ func filesIn(t *testing.T, dir string) []string {
 	return names
 }
 
-// A new log is one file, until it has something to say.
-func TestNewLogIsOneFile(t *testing.T) {
+// A new log has no file that says nothing.
+func TestNewLogHasFewFiles(t *testing.T) {
 	const base = "00000000000000000000"
 	st := &steppingStorage{}
 	o := setup(t)
@@ -40,20 +40,20 @@ func TestNewLogIsOneFile(t *testing.T) {
 		require.Equal(t, files, filesIn(t, o.Dir))
 	}
 	l := open(t, o)
-	begin(l, base+".log")
+	begin(l, base+".log", metadataFile)
 	l = crash(t, l)
 	require.EqualValues(t, -1, l.LatestEpoch(), "without a record it isn't there")
-	begin(l, base+".index", base+".log", base+".timeindex", epochFile) // as they are made anew
+	begin(l, base+".index", base+".log", base+".timeindex", epochFile, metadataFile) // as they are made anew
 	require.NoError(t, l.release(false))
 	require.NoError(t, os.RemoveAll(o.Dir))
 	l = open(t, o)
-	begin(l, base+".log")
+	begin(l, base+".log", metadataFile)
 	l = reopen(t, l)
-	begin(l, base+".index", base+".log", base+".timeindex")
+	begin(l, base+".index", base+".log", base+".timeindex", metadataFile)
 	require.NoError(t, l.release(false))
 	require.NoError(t, os.RemoveAll(o.Dir))
 	l = open(t, o)
-	begin(l, base+".log")
+	begin(l, base+".log", metadataFile)
 
 	appended := false
 	st.step = func(op, path string) {
@@ -79,21 +79,6 @@ func TestNewLogIsOneFile(t *testing.T) {
 	got, ok := l.TopicID()
 	require.True(t, ok)
 	require.Equal(t, id, got)
-}
-
-// What begins behind offset 0, or has records, says at once whose it is.
-func TestTopicIDOfALogThatIsNotNew(t *testing.T) {
-	id := [16]byte{1, 2, 3}
-	l := open(t, setup(t))
-	require.NoError(t, l.SetTopicID(id))
-	require.NoFileExists(t, filepath.Join(l.Dir(), metadataFile))
-	require.NoError(t, l.TruncateFully(100))
-	require.FileExists(t, filepath.Join(l.Dir(), metadataFile))
-
-	l = open(t, setup(t))
-	fill(t, l, 1, 1, 10)
-	require.NoError(t, l.SetTopicID(id))
-	require.FileExists(t, filepath.Join(l.Dir(), metadataFile))
 }
 
 // gatedStorage makes a segment only when so many are being made at once.

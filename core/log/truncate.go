@@ -160,7 +160,7 @@ func (l *Log) beginAnew(start int64) error {
 		return err
 	}
 	if start > 0 { // where it begins is more than an empty log has to say
-		if err := l.settleTopicID(true); err != nil {
+		if err := l.syncTopicID(); err != nil {
 			return err
 		}
 	}

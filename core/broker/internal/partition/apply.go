@@ -123,7 +123,7 @@ func (m *Manager) openLogs(all []pushed) {
 func (m *Manager) open(pp *pushed) (*Partition, error) {
 	l, err := m.o.Logs.Open(pp.id.Topic, pp.id.Partition, pp.state.IsNew)
 	if err == nil && pp.topicID != ([16]byte{}) {
-		// It is on disk before the first record is: else data could be taken for that of another topic of the same name.
+		// On disk before the first record is: else data could be taken for that of another topic of the same name.
 		err = l.SetTopicID(pp.topicID)
 	}
 	switch {
