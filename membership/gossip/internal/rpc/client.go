@@ -105,14 +105,14 @@ func (c *Client) conn(ctx context.Context, to target) (*conn, error) {
 			p = &peer{}
 			c.peers[to] = p
 		}
-		if p.conn != nil && !p.conn.ended() {
+		if conn := p.conn; conn != nil && !conn.ended() {
 			c.mu.Unlock()
-			return p.conn, nil
+			return conn, nil
 		}
 		if p.dialing == nil {
-			if p.failed != nil && time.Now().Before(p.again) {
+			if failed := p.failed; failed != nil && time.Now().Before(p.again) {
 				c.mu.Unlock()
-				return nil, p.failed
+				return nil, failed
 			}
 			p.dialing = make(chan struct{})
 			c.running.Add(1)
@@ -146,18 +146,19 @@ func (c *Client) dialTo(to target, p *peer) {
 	if err != nil {
 		return
 	}
-	p.conn = &conn{raw: raw, waiting: map[uint64]chan answer{}, done: make(chan struct{})}
+	conn := &conn{raw: raw, waiting: map[uint64]chan answer{}, done: make(chan struct{})}
+	p.conn = conn
 	if c.ctx.Err() != nil {
-		p.conn.end(ErrClosed)
+		conn.end(ErrClosed)
 		return
 	}
 	c.running.Add(1)
 	go func() {
 		defer c.running.Done()
-		p.conn.read()
+		conn.read()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.peers[to] == p && p.dialing == nil {
+		if c.peers[to] == p && p.conn == conn && p.dialing == nil {
 			delete(c.peers, to) // addresses come and go
 		}
 	}()

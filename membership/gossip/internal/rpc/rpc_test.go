@@ -189,3 +189,39 @@ func FuzzDecode(f *testing.F) {
 		_ = decode(bytes.NewReader(data), &a)
 	})
 }
+
+// TestConnectionsEndUnderCalls ends the connection again and again while many use it: each call gets its answer or an error, and
+// whoever comes next a connection that lives.
+func TestConnectionsEndUnderCalls(t *testing.T) {
+	address, _ := serve(t, map[string]Handler{"echo": echo})
+	c, ctx := client(t), within(t)
+	var callers sync.WaitGroup
+	for i := range 8 {
+		callers.Go(func() {
+			for n := range 100 {
+				text, out := fmt.Sprint(i, n), ""
+				if err := c.Call(ctx, "s", address, "echo", text, &out); err == nil && out != text {
+					t.Errorf("%q is answered with %q", text, out)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { callers.Wait(); close(done) }()
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		case <-time.After(time.Millisecond):
+		}
+		c.mu.Lock()
+		if p := c.peers[target{"s", address}]; p != nil && p.conn != nil {
+			p.conn.end(io.EOF)
+		}
+		c.mu.Unlock()
+	}
+	require.Eventually(t, func() bool {
+		var out string
+		return c.Call(ctx, "s", address, "echo", "x", &out) == nil && out == "x"
+	}, time.Minute, time.Millisecond)
+}
