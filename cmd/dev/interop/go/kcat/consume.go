@@ -80,7 +80,8 @@ func (k *kcat) GroupRead(ctx context.Context, group, topic string, n int) ([]pro
 
 // Member ends with kcat's own clean stop, which commits what was printed.
 func (k *kcat) Member(ctx context.Context, group, topic string, tell func(probe.Event)) error {
-	cmd := exec.Command(k.path, "-b", k.bootstrap, "-u", "-f", format, "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=6000",
+	// -E: it would end when its other connections were just lost and not made anew yet, as the next broker goes down.
+	cmd := exec.Command(k.path, "-b", k.bootstrap, "-u", "-E", "-f", format, "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=6000",
 		"-X", "heartbeat.interval.ms=1000", "-X", "auto.commit.interval.ms=200", "-G", group, topic)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
