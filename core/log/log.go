@@ -325,6 +325,7 @@ func (l *Log) assignEpoch(epoch int32, start int64) {
 func (l *Log) settle(s *segment) error {
 	var err error
 	if s.size.Load() == 0 {
+		l.newFiles = true
 		if err = s.offsets.touch(); err == nil {
 			err = s.times.touch()
 		}
