@@ -63,11 +63,16 @@ func (d *dirState) write(i int) error {
 	defer c.mu.Unlock()
 	c.due.Store(false) // before looking: what changes from now on asks for another write
 	offsets := make(map[TopicPartition]int64, d.logs.Load())
-	d.manager.logs.Range(func(tp, l any) bool {
-		log := l.(*Log)
+	if !d.manager.opened.Load() {
+		maps.Copy(offsets, c.written) // of logs that are still to be opened
+	}
+	d.manager.logs.Range(func(key, l any) bool {
+		log, tp := l.(*Log), key.(TopicPartition)
 		if log.o.Events == Events((*dirEvents)(d)) {
 			if offset, yes := c.of(log); yes {
-				offsets[tp.(TopicPartition)] = offset
+				offsets[tp] = offset
+			} else {
+				delete(offsets, tp)
 			}
 		}
 		return true

@@ -71,7 +71,7 @@ func (l *Log) sync() error {
 
 	err := func() error {
 		for i, s := range segments {
-			if err := s.sync(i < sealed); err != nil && !l.gone(s) {
+			if err := s.sync(i < sealed); err != nil && !l.goneByNow(s) {
 				return fmt.Errorf("sync segment %d: %w", s.base, err)
 			}
 		}
@@ -129,6 +129,14 @@ func (l *Log) sync() error {
 		l.tell(Events.RecoveryPointMoved)
 	}
 	return nil
+}
+
+// goneByNow is gone for who doesn't hold mu. It waits for a truncation that is under way: that one removes files before it shows what is
+// left of the log.
+func (l *Log) goneByNow(s *segment) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gone(s)
 }
 
 // gone reports whether a segment has left the log, so that its files may be gone, too.

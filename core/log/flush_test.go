@@ -94,6 +94,36 @@ func TestGroupCommit(t *testing.T) {
 	close(st.goOn)
 }
 
+// A sync whose segment a truncation takes away meanwhile is no failure: it waits until it is seen what is left, and syncs that.
+func TestSyncWhileTheLogBeginsAnew(t *testing.T) {
+	st := &steppingStorage{}
+	o := setup(t)
+	o.Storage = st
+	l := open(t, o)
+	fill(t, l, 3, 1, 10)
+	syncing, removed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	st.step = func(op, _ string) {
+		switch op {
+		case "before sync":
+			once.Do(func() { // then there is no segment any more to be synced
+				close(syncing)
+				<-removed
+			})
+		case "before create":
+			close(removed)
+			time.Sleep(20 * time.Millisecond) // for a sync that doesn't wait to go wrong
+		}
+	}
+	flushed := make(chan error, 1)
+	go func() { flushed <- l.Flush(t.Context(), 3) }()
+	<-syncing
+	require.NoError(t, l.TruncateFully(7))
+	require.NoError(t, <-flushed)
+	require.NoError(t, l.Err())
+	require.EqualValues(t, 7, l.RecoveryPoint())
+}
+
 func TestFlushMessages(t *testing.T) {
 	o := setup(t)
 	o.Config.FlushMessages = 5

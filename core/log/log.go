@@ -368,7 +368,7 @@ func (l *Log) wrap(err error) error {
 	return fmt.Errorf("%s-%d: %w", l.o.Topic, l.o.Partition, err)
 }
 
-// rng is the random number behind segment.jitter.ms.
+// jitter draws what is taken off segment.ms, up to segment.jitter.ms.
 func jitter(cfg *Config) int64 {
 	if cfg.SegmentJitterMs <= 0 {
 		return 0

@@ -89,6 +89,7 @@ type Manager struct {
 	cleaner   *cleaner // nil when nothing is compacted
 
 	producerExpiration atomic.Int64 // in milliseconds
+	opened             atomic.Bool  // logs has all that the directories hold
 
 	// logs is read without a lock; mu orders changes of it, and is held while a log is given up.
 	logs   sync.Map // TopicPartition -> *Log
@@ -178,6 +179,7 @@ func (m *Manager) Open(ctx context.Context) error {
 		}
 		return err
 	}
+	m.opened.Store(true)
 	m.mu.Lock()
 	m.open = true
 	m.mu.Unlock()

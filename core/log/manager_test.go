@@ -274,6 +274,54 @@ func TestCheckpointsAreWritten(t *testing.T) {
 	require.True(t, err != nil || string(b) == "0\n0\n", "only starts that are no segment's base")
 }
 
+// lateOpen holds the opening of one partition's segments until it is told to go on.
+type lateOpen struct {
+	plainStorage
+	partition   string
+	began, goOn chan struct{}
+}
+
+func (s *lateOpen) Open(path string, o storage.Options) (storage.Segment, error) {
+	if filepath.Base(filepath.Dir(path)) == s.partition {
+		close(s.began)
+		<-s.goOn
+	}
+	return s.plainStorage.Open(path, o)
+}
+
+// A checkpoint file that is written while logs are being opened keeps what it says of those that are still to come: after a crash
+// deleted records would be there again.
+func TestCheckpointsWhileOpening(t *testing.T) {
+	dir := t.TempDir()
+	m := manager(t, nil, dir)
+	for p := range int32(2) {
+		l := create(t, m, "t", p)
+		fill(t, l, 9, 1, 10)
+		_, err := l.AdvanceStartOffset(5)
+		require.NoError(t, err)
+	}
+	require.NoError(t, m.Close(t.Context(), 1))
+
+	st := &lateOpen{partition: "t-1", began: make(chan struct{}), goOn: make(chan struct{})}
+	o := m.o
+	o.Storage, o.RecoveryThreads = st, 2
+	m = NewManager(o, openDir(t, dir))
+	t.Cleanup(func() { m.Close(context.Background(), 1) })
+	opened := make(chan error, 1)
+	go func() { opened <- m.Open(t.Context()) }()
+	<-st.began
+	require.Eventually(t, func() bool {
+		_, err := m.Get(TopicPartition{"t", 0})
+		return err == nil
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, m.dirs[0].write(startOffsets)) // as a log does that has lost its end
+	written, err := m.dirs[0].ReadCheckpoint(StartOffsets)
+	require.NoError(t, err)
+	require.Equal(t, map[TopicPartition]int64{{"t", 0}: 5, {"t", 1}: 5}, written)
+	close(st.goOn)
+	require.NoError(t, <-opened)
+}
+
 // A recovery point that a truncation moves back is written at once: until it is, a crash would leave what takes the place of the
 // records that were cut unchecked.
 func TestTruncationMovesTheRecoveryPointBackAtOnce(t *testing.T) {

@@ -81,6 +81,20 @@ func TestNewLogHasFewFiles(t *testing.T) {
 	require.Equal(t, id, got)
 }
 
+// A log that begins behind offset 0 can't be opened when a crash takes its topic's id. So the id is made durable before the first file
+// of what there was goes: where that can't be, nothing has changed.
+func TestTopicIDIsSyncedBeforeALogBeginsBehindZero(t *testing.T) {
+	l := open(t, setup(t))
+	require.NoError(t, l.SetTopicID([16]byte{1, 2, 3}))
+	require.NoError(t, os.Remove(filepath.Join(l.Dir(), metadataFile))) // there is nothing to sync
+	require.NoError(t, l.TruncateFully(0), "an empty log needs no id")
+	fill(t, l, 3, 1, 10)
+	before := filesIn(t, l.Dir())
+	require.ErrorIs(t, l.TruncateFully(100), os.ErrNotExist)
+	require.ErrorIs(t, l.Err(), ErrFailed)
+	require.Equal(t, before, filesIn(t, l.Dir()))
+}
+
 // gatedStorage makes a segment only when so many are being made at once.
 type gatedStorage struct {
 	plainStorage

@@ -340,14 +340,12 @@ func (l *Log) check(ctx context.Context, from int) error {
 		}
 		l.o.Logger.Log(ctx, level, "cutting the log after its last good batch", "topic", l.o.Topic, "partition", l.o.Partition,
 			"segment", s.base, "position", end, "bytes", length-end, "end", s.next.Load(), "segments_dropped", len(segments)-1-i, "why", why)
-		if err := s.data.Truncate(end); err != nil {
+		// What follows goes first: should this be interrupted, the bad bytes are still there to say where the log ends.
+		if err := l.removeBehind(i); err != nil {
 			return err
 		}
-		for j := len(segments) - 1; j > i; j-- {
-			if err := segments[j].remove(); err != nil {
-				return err
-			}
-			l.setSegments(segments[:j:j])
+		if err := s.data.Truncate(end); err != nil {
+			return err
 		}
 		break
 	}

@@ -6,9 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/barnabas-mq/barnabas/core/storage"
 )
 
 // A torn last segment: the log ends after the last whole batch, whatever the byte (A18).
@@ -127,6 +130,40 @@ func TestBadBatchDropsLaterSegments(t *testing.T) {
 	l = crash(t, l)
 	requireValues(t, l, 0, end+10, 20)
 	requireFiles(t, l)
+}
+
+// removalFails opens segments of which none can be removed.
+type removalFails struct{ plainStorage }
+
+func (s *removalFails) Open(path string, o storage.Options) (storage.Segment, error) {
+	g, err := s.plainStorage.Open(path, o)
+	return unremovable{g}, err
+}
+
+type unremovable struct{ storage.Segment }
+
+func (unremovable) Remove() error { return syscall.EIO }
+
+// A recovery that ends between two files, here by an error, leaves a beginning of the log, or what is cut the next time.
+func TestInterruptedCutLeavesNoHole(t *testing.T) {
+	o := setup(t)
+	o.Config.SegmentBytes, o.Config.IndexIntervalBytes = 500, 100
+	l := open(t, o)
+	fill(t, l, 30, 1, 20)
+	infos := l.Segments()
+	require.NoError(t, l.release(false))
+	b, err := os.ReadFile(infos[2].Path)
+	require.NoError(t, err)
+	b[len(b)-1] ^= 1
+	require.NoError(t, os.WriteFile(infos[2].Path, b, 0o644))
+	o.Storage = &removalFails{}
+	_, err = Open(t.Context(), o)
+	require.ErrorIs(t, err, syscall.EIO)
+	o.Storage = &plainStorage{}
+	l = open(t, o)
+	l.SetHighWatermark(l.EndOffset())
+	requireValues(t, l, 0, infos[3].BaseOffset-1, 20)
+	require.Len(t, l.Segments(), 3)
 }
 
 // Nothing below the segment with the recovery point is read again.

@@ -286,7 +286,7 @@ func (s *segment) sync(withIndexes bool) error {
 	return nil
 }
 
-// files are the paths of the segment's files, those that need not exist included.
+// suffixes are those of the files beside a segment's data, of which some need not exist.
 func (s *segment) suffixes() []string { return []string{indexSuffix, timeSuffix, txnSuffix} }
 
 // remove deletes the segment's files at once. Views in use stay readable.

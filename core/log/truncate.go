@@ -74,12 +74,8 @@ func (l *Log) truncate(offset int64) error {
 	}
 	l.end.Store(end)
 	l.clampHighWatermark()
-	// From the end backwards, so that whatever moment a crash picks, what is left is a beginning of the log.
-	for j := len(segments) - 1; j > at; j-- {
-		if err := segments[j].remove(); err != nil {
-			return err
-		}
-		l.setSegments(segments[:j:j])
+	if err := l.removeBehind(at); err != nil {
+		return err
 	}
 	if err := s.truncate(pos, end); err != nil {
 		return err
@@ -101,6 +97,22 @@ func (l *Log) truncate(offset int64) error {
 	l.producers.Replicated(l.hw.Load())
 	l.unstable.Store(l.producers.FirstUnstable())
 	return nil
+}
+
+// removeBehind removes the segments behind one of them: from the end backwards, so that whatever moment a crash picks, what is left is a
+// beginning of the log. The caller holds mu or is the only one, and cuts that segment afterwards.
+func (l *Log) removeBehind(at int) error {
+	segments := *l.segments.Load()
+	if at == len(segments)-1 {
+		return nil
+	}
+	for j := len(segments) - 1; j > at; j-- {
+		if err := segments[j].remove(); err != nil {
+			return err
+		}
+		l.setSegments(segments[:j:j])
+	}
+	return syncPath(l.Dir())
 }
 
 // moveRecoveryPointBack moves it to the end of what is left, if it is behind. The caller holds mu, or is the only one.
