@@ -62,17 +62,19 @@ var _ partition.Logs = logs{}
 // Open gives the log of a partition, a new one when there is none.
 func (l logs) Open(topic string, number int32, isNew bool) (*log.Log, error) {
 	tp := log.TopicPartition{Topic: topic, Partition: number}
-	if isNew {
-		return l.b.logs.GetOrCreate(context.Background(), tp)
-	}
 	if found, err := l.b.logs.Get(tp); err == nil {
+		// It was opened some time ago, and nobody told it since how its topic is configured: it had no replica.
+		found.Configure(l.b.logConfig(topic, l.b.configs.TopicConfig(topic)))
 		return found, found.Err()
 	}
-	for _, d := range l.b.dirs {
-		if err := d.Err(); err != nil {
-			return nil, fmt.Errorf("the log may be in %s, which is offline: %w", d.Path(), err)
+	if !isNew {
+		for _, d := range l.b.dirs {
+			if err := d.Err(); err != nil {
+				return nil, fmt.Errorf("the log may be in %s, which is offline: %w", d.Path(), err)
+			}
 		}
 	}
+	l.b.configs.FetchTopicConfig(context.Background(), topic) // the topic may be new, and its configuration not seen yet
 	return l.b.logs.GetOrCreate(context.Background(), tp)
 }
 

@@ -177,12 +177,10 @@ func (b *Broker) configChanged(topic string) {
 func (b *Broker) openLogs(ctx context.Context) error {
 	c := &b.o.Config
 	b.logs = log.NewManager(log.ManagerOptions{
-		Storage: b.storage,
-		Codecs:  b.codecs,
-		Logger:  b.logger(loggerLogs),
-		Config: func(topic string) log.Config { // fetched: the topic may be new, and its configuration not seen yet
-			return b.logConfig(topic, b.configs.FetchTopicConfig(context.Background(), topic))
-		},
+		Storage:                    b.storage,
+		Codecs:                     b.codecs,
+		Logger:                     b.logger(loggerLogs),
+		Config:                     func(topic string) log.Config { return b.logConfig(topic, b.configs.TopicConfig(topic)) },
 		RecoveryThreads:            int(c.NumRecoveryThreadsPerDataDir),
 		InitialDelay:               c.LogInitialTaskDelay,
 		RetentionInterval:          c.LogRetentionCheckInterval,

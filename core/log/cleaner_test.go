@@ -92,7 +92,7 @@ func TestCleanerNotices(t *testing.T) {
 	require.Zero(t, l.CleanedTo())
 	c := l.Config()
 	c.Compact = true
-	m.Configure("t", c)
+	l.Configure(c)
 	compactedTo(t, l, 2)
 	// The high watermark moves later than the segment is closed.
 	_, err := l.AppendLeader(LeaderAppend{Batches: keyed(t, record.Options{}, "k=3")})

@@ -33,7 +33,7 @@ type ManagerOptions struct {
 	Logger  *slog.Logger
 	// Now is the clock that records and retention go by; nil means time.Now.
 	Now func() time.Time
-	// Config gives the configuration of a topic's logs when one is opened or made.
+	// Config gives the configuration of a topic's logs when one is opened or made. It must not wait.
 	Config func(topic string) Config
 	// RecoveryThreads is num.recovery.threads.per.data.dir: how many logs of a directory are checked at once.
 	RecoveryThreads int
@@ -366,15 +366,6 @@ func (m *Manager) Delete(tp TopicPartition) error {
 		d.changed(i)
 	}
 	return nil
-}
-
-// Configure puts another configuration in force for the logs of a topic.
-func (m *Manager) Configure(topic string, c Config) {
-	for l := range m.All() {
-		if l.Topic() == topic {
-			l.Configure(c)
-		}
-	}
 }
 
 // EnforceRetention deletes old segments of all logs, as it happens every RetentionInterval.

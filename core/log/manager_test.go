@@ -80,10 +80,6 @@ func TestManager(t *testing.T) {
 	_, err = l.AdvanceStartOffset(2)
 	require.NoError(t, err)
 	l.SetHighWatermark(6)
-	c := l.Config()
-	c.SegmentBytes = 77
-	m.Configure("t", c)
-	require.EqualValues(t, 77, create(t, m, "t", 0).Config().SegmentBytes)
 	require.NoError(t, m.Close(t.Context(), 9))
 	_, err = m.GetOrCreate(t.Context(), TopicPartition{"x", 0})
 	require.ErrorIs(t, err, ErrClosed)
