@@ -79,7 +79,7 @@ func (p *Partition) append(a Append) (Appended, error) {
 		// Nobody will ask whether it is committed, but readers wait for it.
 		p.committedAfterFlush(done, 0, func(error) {})
 	case !info.Flush && !info.Duplicate:
-		p.advance(p.log.EndOffset())
+		p.advance(info.LastOffset + 1) // others' appends behind it may have to be flushed first
 	}
 	return done, nil
 }

@@ -12,6 +12,7 @@
 //
 // Each Partition has three: role, read-locked by appends and write-locked by changes of leadership, so that no append of an old
 // epoch slips in behind a change; following, held by who changes a follower's log; and mu, which guards the decider and the waiting
-// requests and is held for moments only. Order: Manager.mu, role, following, mu, the log's own lock. Callbacks and signals to those who wait are made with no lock held,
-// save that a [Watch] is signalled (a non-blocking send) under mu.
+// requests and is held for moments only. Order: Manager.mu, role, following, mu, the log's own lock. A [Watch] is signalled (a non-blocking
+// send) under mu. Callbacks to those who wait are made without mu, but others of these locks may be held: they are quick, wait for nobody and
+// call nothing of this package.
 package partition

@@ -34,7 +34,7 @@ type Partition struct {
 	journal *journal.Journal
 	propose func(ID, ISRProposal)
 
-	// role is read-locked by appends and follower fetches, write-locked by changes of leadership.
+	// role is read-locked by appends and by who changes a follower's log, write-locked by changes of leadership.
 	role sync.RWMutex
 	view atomic.Pointer[view]
 	// following is held while a fetcher changes the log of a follower, so that there is one at a time.
@@ -188,7 +188,7 @@ func (p *Partition) apply(a Assignment) (leads bool, err error) {
 	} else {
 		p.state.follow(a)
 	}
-	p.publish(nil, false)
+	p.publish(p.view.Load().offline, false) // its directory may just have failed
 	if e.hwMoved {
 		p.log.SetHighWatermark(p.state.hw)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/compression"
 	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/record"
+	"github.com/barnabas-mq/barnabas/core/storage"
 	storagesendfile "github.com/barnabas-mq/barnabas/storage-sendfile"
 )
 
@@ -34,7 +35,8 @@ type rig struct {
 	config log.Config
 	minISR int
 
-	open func() (*log.Log, error) // instead of a new one, when it isn't nil
+	open    func() (*log.Log, error) // instead of a new one, when it isn't nil
+	viewing func()                   // called, when it isn't nil, before anything is read
 
 	mu     sync.Mutex
 	events []string
@@ -83,7 +85,7 @@ func (r *rig) Open(topic string, n int32, _ bool) (*log.Log, error) {
 	require.NoError(r.t, engine.Start(context.Background()))
 	name := partition.ID{Topic: topic, Partition: n}.String()
 	l, err := log.Open(context.Background(), log.Options{
-		Dir: filepath.Join(r.dir, name), Topic: topic, Partition: n, Storage: engine, Codecs: codecs, Config: r.config,
+		Dir: filepath.Join(r.dir, name), Topic: topic, Partition: n, Storage: watched{engine, r}, Codecs: codecs, Config: r.config,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err == nil {
@@ -92,6 +94,29 @@ func (r *rig) Open(topic string, n int32, _ bool) (*log.Log, error) {
 		r.mu.Unlock()
 	}
 	return l, err
+}
+
+// watched is a storage that tells the rig before it gives a view.
+type watched struct {
+	storage.Storage
+	r *rig
+}
+
+func (s watched) Create(path string, o storage.Options) (storage.Segment, error) {
+	g, err := s.Storage.Create(path, o)
+	return watchedSegment{g, s.r}, err
+}
+
+type watchedSegment struct {
+	storage.Segment
+	r *rig
+}
+
+func (s watchedSegment) View(pos, n int64) (storage.View, error) {
+	if s.r.viewing != nil {
+		s.r.viewing()
+	}
+	return s.Segment.View(pos, n)
 }
 
 func (r *rig) Delete(topic string, n int32) error {
@@ -358,6 +383,30 @@ func TestFlushedBeforeANewLeaderShowsIt(t *testing.T) {
 }
 
 // TestNobodyFetchesAsTheLeader: a client that gives the leader's own id for its replica's sees nothing above the high watermark.
+// A follower's fetch counts under the leader epoch that it was checked against, and not under the next: what the follower has may not be
+// this leader's any more.
+func TestFetchDoesNotCountUnderTheNextEpoch(t *testing.T) {
+	r := newRig(t)
+	require.Zero(t, r.ApplyLeaderAndISR(push(self, 0, self, 2)).ErrorCode)
+	p, err := r.Get(partition.ID{Topic: "t"})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = p.Append(partition.Append{Batches: batch(t, "x"), Acks: 1})
+		require.NoError(t, err)
+	}
+	r.viewing = func() {
+		r.viewing = nil
+		require.Zero(t, r.ApplyLeaderAndISR(push(self, 1, self, 2)).Topics[0].Partitions[0].ErrorCode)
+	}
+	fetch := consume(1)
+	fetch.ReplicaID, fetch.LeaderEpoch = 2, 0
+	got, err := p.Read(fetch)
+	require.ErrorIs(t, err, partition.ErrUnknownLeaderEpoch)
+	require.Nil(t, got.View)
+	require.EqualValues(t, -1, p.Standing().Followers[0].End)
+	require.Zero(t, p.Log().HighWatermark())
+}
+
 func TestNobodyFetchesAsTheLeader(t *testing.T) {
 	r := newRig(t)
 	require.Zero(t, r.ApplyLeaderAndISR(push(self, 0, self, 2)).ErrorCode)

@@ -83,11 +83,8 @@ func (p *Partition) Read(r Read) (ReadResult, error) {
 	}
 	// Mostly followers have all there is: then the last epochs are the same, too, and there is nothing to look up.
 	caughtUp := replica && r.Offset == p.log.EndOffset() && (r.LastFetchedEpoch < 0 || r.LastFetchedEpoch == p.log.LatestEpoch())
-	if replica && !caughtUp && !p.isFollower(r.ReplicaID) || caughtUp && !p.fetched(r) {
-		if r.LeaderEpoch >= 0 {
-			return ReadResult{}, ErrUnknownLeaderEpoch
-		}
-		return ReadResult{}, ErrNotLeader
+	if replica && !caughtUp && !p.isFollower(r.ReplicaID) || caughtUp && !p.fetched(r, v.epoch) {
+		return ReadResult{}, r.notFollowed()
 	}
 	res := p.offsets()
 	if caughtUp {
@@ -117,7 +114,12 @@ func (p *Partition) Read(r Read) (ReadResult, error) {
 		return res, p.failed(err)
 	}
 	if replica {
-		p.fetched(r)
+		if !p.fetched(r, v.epoch) {
+			if got.View != nil {
+				got.View.Release()
+			}
+			return ReadResult{}, r.notFollowed()
+		}
 		res.HighWatermark = p.log.HighWatermark()
 		if p.withheld(r.ReplicaID, got.View) {
 			got.View.Release()
@@ -179,12 +181,24 @@ func (p *Partition) isFollower(id int32) bool {
 }
 
 // fetched records how far a follower has come, which may move the high watermark. It reports false, and does nothing, when that is none of
-// the other replicas.
-func (p *Partition) fetched(r Read) bool {
+// the other replicas, or when this one leads under another epoch by now: what a follower has was compared under the one that it asked for.
+func (p *Partition) fetched(r Read, epoch int32) bool {
 	p.mu.Lock()
-	e, ok := p.state.fetched(r.ReplicaID, r.Offset, r.ReplicaStart, p.now())
+	var e effects
+	ok := p.state.LeaderEpoch == epoch
+	if ok {
+		e, ok = p.state.fetched(r.ReplicaID, r.Offset, r.ReplicaStart, p.now())
+	}
 	done := p.take(e)
 	p.mu.Unlock()
 	done.call()
 	return ok
+}
+
+// notFollowed is the answer to a replica that doesn't follow this one, or doesn't any more.
+func (r *Read) notFollowed() error {
+	if r.LeaderEpoch >= 0 {
+		return ErrUnknownLeaderEpoch
+	}
+	return ErrNotLeader
 }
