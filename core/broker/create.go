@@ -47,12 +47,14 @@ func (b *Broker) createTopics(ctx context.Context, topics []controller.NewTopic)
 	if err != nil {
 		return nil, fmt.Errorf("ask the controller to create topics: %w", err)
 	}
+	answers := map[string]error{}
+	for _, t := range resp.(*kmsg.CreateTopicsResponse).Topics {
+		answers[t.Topic] = kerr.ErrorForCode(t.ErrorCode)
+	}
 	for i := range results {
-		results[i] = errors.New("the controller's answer lacks the topic")
-		for _, t := range resp.(*kmsg.CreateTopicsResponse).Topics {
-			if t.Topic == topics[i].Name {
-				results[i] = kerr.ErrorForCode(t.ErrorCode)
-			}
+		var ok bool
+		if results[i], ok = answers[topics[i].Name]; !ok {
+			results[i] = errors.New("the controller's answer lacks the topic")
 		}
 	}
 	return results, nil

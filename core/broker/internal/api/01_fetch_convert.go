@@ -68,7 +68,7 @@ func (x *fetchCall) cannotConvert(res *fetchResult, err error) {
 func (x *fetchCall) readOn(t *fetchTarget, want *fetchsession.Partition, offset int64) storage.View {
 	q := &x.request
 	more, err := t.p.Read(partition.Read{
-		Offset: offset, MaxBytes: int(want.MaxBytes), MinOneBatch: q.version > 2, HardLimit: q.version <= 2,
+		Offset: offset, MaxBytes: min(int(want.MaxBytes), x.h.FetchMaxBytes), MinOneBatch: q.version > 2, HardLimit: q.version <= 2,
 		Isolation: partition.Isolation(q.isolation), ReplicaID: q.replicaID, LeaderEpoch: want.LeaderEpoch, LastFetchedEpoch: want.LastFetchedEpoch,
 	})
 	if err != nil { // the client asks again, and is told then

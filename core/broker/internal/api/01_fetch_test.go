@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/core/broker/internal/partition"
 	"github.com/barnabas-mq/barnabas/core/log"
 	"github.com/barnabas-mq/barnabas/core/record"
 )
@@ -422,6 +423,33 @@ func TestFetchForOldClients(t *testing.T) {
 			require.Zero(t, p.ErrorCode)
 			require.NotEmpty(t, p.RecordBatches)
 		}
+	}
+}
+
+// What is read on for clients that can't see markers is bounded by the broker, too, whatever the client would take.
+func TestFetchReadsOnWithinLimits(t *testing.T) {
+	const limit = 200
+	h := newHouse(t, func(d *Deps) { d.FetchMaxBytes = limit })
+	h.topic("t", 1)
+	p := h.partition("t", 0)
+	for i := range 3 { // more than the limit
+		b := record.NewBuilder(record.Options{LeaderEpoch: record.NoLeaderEpoch, Transactional: true, Control: true,
+			Producer: &record.Producer{ID: int64(i), Sequence: record.NoSequence}})
+		marker := record.EndTxnMarker{Commit: true}
+		require.NoError(t, b.Append(marker.Record(0, 1)))
+		out, err := b.Build(nil, nil)
+		require.NoError(t, err)
+		_, err = p.Append(partition.Append{Batches: out, Acks: -1, Coordinator: true})
+		require.NoError(t, err)
+	}
+	for range 20 {
+		h.put("t", 0, batch(t, "value"))
+	}
+	c := connect(t, h.server)
+	for v := range int16(4) {
+		resp, lines := fetchLines(t, c, v, fetchOf("t", from(0, 0)))
+		require.Contains(t, lines[0], "3=value", "version %d", v)
+		require.LessOrEqual(t, len(resp.Topics[0].Partitions[0].RecordBatches), limit)
 	}
 }
 

@@ -136,6 +136,7 @@ func (h *handlers) unknownTopics(ctx context.Context, r *Request, req *kmsg.Meta
 	}
 	topics := make([]kmsg.MetadataResponseTopic, 0, len(names))
 	var create []controller.NewTopic
+	var at []int // of each topic to create, its place in topics
 	for _, name := range names {
 		out := kmsg.NewMetadataResponseTopic()
 		out.Topic, out.IsInternal = kmsg.StringPtr(name), controller.Internal(name)
@@ -145,6 +146,7 @@ func (h *handlers) unknownTopics(ctx context.Context, r *Request, req *kmsg.Meta
 		} else if allowed {
 			out.ErrorCode = kerr.LeaderNotAvailable.Code
 			create = append(create, h.autoTopic(name))
+			at = append(at, len(topics))
 		}
 		topics = append(topics, out)
 	}
@@ -161,8 +163,7 @@ func (h *handlers) unknownTopics(ctx context.Context, r *Request, req *kmsg.Meta
 		if err == nil || code(err) == kerr.TopicAlreadyExists.Code {
 			continue
 		}
-		at := slices.IndexFunc(topics, func(t kmsg.MetadataResponseTopic) bool { return *t.Topic == create[i].Name })
-		topics[at].ErrorCode = code(err)
+		topics[at[i]].ErrorCode = code(err)
 	}
 	return topics
 }

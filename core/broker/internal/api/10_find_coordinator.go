@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -32,8 +33,9 @@ import (
 func (h *handlers) findCoordinator(ctx context.Context, r *Request) Reply {
 	req := r.Body.(*kmsg.FindCoordinatorRequest)
 	resp := kmsg.NewPtrFindCoordinatorResponse()
+	prepare := sync.OnceValue(func() error { return h.prepareCoordinator(ctx, r, req.CoordinatorType) })
 	if req.Version < 4 {
-		c := h.coordinator(ctx, r, req.CoordinatorType, req.CoordinatorKey)
+		c := h.coordinator(r, req.CoordinatorType, req.CoordinatorKey, prepare)
 		resp.ErrorCode, resp.NodeID, resp.Host, resp.Port = c.ErrorCode, c.NodeID, c.Host, c.Port
 		resp.ErrorMessage = c.ErrorMessage
 		if c.ErrorMessage == nil {
@@ -45,7 +47,7 @@ func (h *handlers) findCoordinator(ctx context.Context, r *Request) Reply {
 		return r.Answer(resp)
 	}
 	for _, key := range req.CoordinatorKeys {
-		c := h.coordinator(ctx, r, req.CoordinatorType, key)
+		c := h.coordinator(r, req.CoordinatorType, key, prepare)
 		if c.ErrorMessage == nil {
 			c.ErrorMessage = pointer("")
 		}
@@ -61,7 +63,17 @@ const (
 	shareCoordinator       int8 = 2
 )
 
-func (h *handlers) coordinator(ctx context.Context, r *Request, kind int8, key string) kmsg.FindCoordinatorResponseCoordinator {
+// prepareCoordinator makes sure that what coordinators keep has a place. It may wait for the controller, once for all keys of a request.
+func (h *handlers) prepareCoordinator(ctx context.Context, r *Request, kind int8) error {
+	r.Waiting()
+	defer r.Resume()
+	if kind == transactionCoordinator {
+		return h.Transactions.Prepare(ctx)
+	}
+	return h.Groups.Prepare(ctx)
+}
+
+func (h *handlers) coordinator(r *Request, kind int8, key string, prepare func() error) kmsg.FindCoordinatorResponseCoordinator {
 	c := kmsg.NewFindCoordinatorResponseCoordinator()
 	c.Key = key
 	fail := func(e *kerr.Error) kmsg.FindCoordinatorResponseCoordinator {
@@ -72,12 +84,12 @@ func (h *handlers) coordinator(ctx context.Context, r *Request, kind int8, key s
 	switch {
 	case kind == groupCoordinator:
 		var ok bool
-		if node, ok = h.groupNode(ctx, key); !ok {
+		if node, ok = h.groupNode(key, prepare); !ok {
 			return fail(kerr.CoordinatorNotAvailable)
 		}
 	case kind == transactionCoordinator && h.Transactions != nil:
 		var ok bool
-		if node, ok = h.transactionNode(ctx, key); !ok {
+		if node, ok = h.transactionNode(key, prepare); !ok {
 			return fail(kerr.CoordinatorNotAvailable)
 		}
 	case kind == transactionCoordinator:
@@ -103,8 +115,8 @@ func (h *handlers) coordinator(ctx context.Context, r *Request, kind int8, key s
 }
 
 // groupNode is the broker that coordinates a group.
-func (h *handlers) groupNode(ctx context.Context, group string) (node int32, ok bool) {
-	if err := h.Groups.Prepare(ctx); err != nil {
+func (h *handlers) groupNode(group string, prepare func() error) (node int32, ok bool) {
+	if err := prepare(); err != nil {
 		h.Logger.Debug("no place for groups yet", "err", err)
 		return -1, false
 	}
@@ -121,8 +133,8 @@ func (h *handlers) groupNode(ctx context.Context, group string) (node int32, ok 
 }
 
 // transactionNode is the broker that coordinates a transactional id.
-func (h *handlers) transactionNode(ctx context.Context, id string) (node int32, ok bool) {
-	if err := h.Transactions.Prepare(ctx); err != nil {
+func (h *handlers) transactionNode(id string, prepare func() error) (node int32, ok bool) {
+	if err := prepare(); err != nil {
 		h.Logger.Debug("no place for transactions yet", "err", err)
 		return -1, false
 	}

@@ -26,6 +26,8 @@ import (
 func (h *handlers) alterConfigs(ctx context.Context, r *Request) Reply {
 	req := r.Body.(*kmsg.AlterConfigsRequest)
 	resp := kmsg.NewPtrAlterConfigsResponse()
+	r.Waiting() // for the coordination
+	defer r.Resume()
 	type resource struct {
 		kind kmsg.ConfigResourceType
 		name string

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -22,10 +21,12 @@ import (
 func (h *handlers) deleteGroups(ctx context.Context, r *Request) Reply {
 	req := r.Body.(*kmsg.DeleteGroupsRequest)
 	resp := kmsg.NewPtrDeleteGroupsResponse()
-	for i, id := range req.Groups {
-		if slices.Contains(req.Groups[:i], id) {
+	told := make(map[string]bool, len(req.Groups))
+	for _, id := range req.Groups {
+		if told[id] {
 			continue
 		}
+		told[id] = true
 		g := kmsg.NewDeleteGroupsResponseGroup()
 		g.Group, g.ErrorCode = id, code(h.Groups.Delete(ctx, id))
 		resp.Groups = append(resp.Groups, g)

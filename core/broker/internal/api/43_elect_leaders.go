@@ -38,6 +38,7 @@ func (h *handlers) electLeaders(ctx context.Context, r *Request) Reply {
 			c.Partitions = append(c.Partitions, controller.PartitionID{Topic: t.Topic, Partition: p})
 		}
 	}
+	results := electionResults{resp: resp, at: map[string]int{}}
 	err := h.checkElection(req)
 	if err == nil && len(c.Partitions) > 0 {
 		err = h.command(ctx, r, c)
@@ -45,7 +46,7 @@ func (h *handlers) electLeaders(ctx context.Context, r *Request) Reply {
 	resp.ErrorCode = code(err)
 	if err != nil { // topics without partitions are answered too
 		for _, t := range req.Topics {
-			electionResult(resp, t.Topic)
+			results.of(t.Topic)
 		}
 	}
 	for i, id := range c.Partitions {
@@ -56,7 +57,7 @@ func (h *handlers) electLeaders(ctx context.Context, r *Request) Reply {
 		if req.Topics == nil && (err != nil || code(result) == kerr.ElectionNotNeeded.Code) {
 			continue
 		}
-		out := electionResult(resp, id.Topic)
+		out := results.of(id.Topic)
 		out.Partitions = append(out.Partitions, kmsg.ElectLeadersResponseTopicPartition{
 			Partition: id.Partition, ErrorCode: code(result), ErrorMessage: timeoutMessage(result)})
 	}
@@ -75,13 +76,19 @@ func (h *handlers) checkElection(req *kmsg.ElectLeadersRequest) error {
 	return nil
 }
 
-// electionResult finds or makes the place for a topic's results.
-func electionResult(resp *kmsg.ElectLeadersResponse, topic string) *kmsg.ElectLeadersResponseTopic {
-	for i := range resp.Topics {
-		if resp.Topics[i].Topic == topic {
-			return &resp.Topics[i]
-		}
+// electionResults are the results by topic.
+type electionResults struct {
+	resp *kmsg.ElectLeadersResponse
+	at   map[string]int // of a topic, its place in the response
+}
+
+// of finds or makes the place for a topic's results. It is valid until the next call.
+func (r electionResults) of(topic string) *kmsg.ElectLeadersResponseTopic {
+	i, ok := r.at[topic]
+	if !ok {
+		i = len(r.resp.Topics)
+		r.at[topic] = i
+		r.resp.Topics = append(r.resp.Topics, kmsg.ElectLeadersResponseTopic{Topic: topic})
 	}
-	resp.Topics = append(resp.Topics, kmsg.ElectLeadersResponseTopic{Topic: topic})
-	return &resp.Topics[len(resp.Topics)-1]
+	return &r.resp.Topics[i]
 }

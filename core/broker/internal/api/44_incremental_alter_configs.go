@@ -27,6 +27,8 @@ import (
 func (h *handlers) incrementalAlterConfigs(ctx context.Context, r *Request) Reply {
 	req := r.Body.(*kmsg.IncrementalAlterConfigsRequest)
 	resp := kmsg.NewPtrIncrementalAlterConfigsResponse()
+	r.Waiting() // for the coordination
+	defer r.Resume()
 	type resource struct {
 		kind kmsg.ConfigResourceType
 		name string

@@ -18,6 +18,7 @@ import (
 	"github.com/barnabas-mq/barnabas/core/broker/internal/txn"
 	"github.com/barnabas-mq/barnabas/core/broker/internal/wire"
 	"github.com/barnabas-mq/barnabas/core/election"
+	"github.com/barnabas-mq/barnabas/core/offsets"
 	"github.com/barnabas-mq/barnabas/core/offsets/offsetstest"
 )
 
@@ -381,6 +382,34 @@ func TestFindCoordinator(t *testing.T) {
 			require.Empty(t, ask(0))
 		}
 	})
+}
+
+// unprepared is a store that has no place for groups yet, however long it is waited for.
+type unprepared struct {
+	offsets.Store
+	asked chan struct{}
+}
+
+func (s unprepared) Prepare(ctx context.Context) error {
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Who asks for a thousand coordinators waits once, and nobody goes on waiting for a client that has gone.
+func TestFindCoordinatorOfAVanishedClientEnds(t *testing.T) {
+	store := unprepared{asked: make(chan struct{}, 1000)}
+	m := group.New(group.Options{Store: store})
+	t.Cleanup(func() { require.NoError(t, m.Stop(context.Background())) })
+	s := serve(t, Handlers(Deps{Cluster: &Cluster{Metadata: metadata.NewCache(func() int64 { return 1 })}, Groups: m}))
+	c := connect(t, s)
+	req := kmsg.NewPtrFindCoordinatorRequest()
+	req.Version, req.CoordinatorKeys = 4, make([]string, 1000)
+	c.send(req)
+	<-store.asked
+	c.Close()
+	require.Eventually(t, func() bool { return s.Connections() == 0 }, time.Minute, 10*time.Millisecond)
+	require.Empty(t, store.asked)
 }
 
 func TestInitProducerID(t *testing.T) {
