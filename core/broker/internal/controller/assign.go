@@ -86,6 +86,9 @@ func arrange(brokers []candidate) ([]candidate, int) {
 	return order, len(racks)
 }
 
+// maxReplicas bounds the replicas of a partition, where somebody lists them: they are compared with one another.
+const maxReplicas = 1000
+
 // checkManual checks an assignment that somebody made by hand, for partitions that begin with first. Brokers needn't be
 // alive, or exist: their partitions have no leader until they come.
 func checkManual(first int, assignments [][]int32) ([]election.Assignment, error) {
@@ -93,6 +96,9 @@ func checkManual(first int, assignments [][]int32) ([]election.Assignment, error
 	for i, replicas := range assignments {
 		if len(replicas) != len(assignments[0]) {
 			return nil, refuse(kerr.InvalidReplicaAssignment, "All partitions should have the same number of replicas")
+		}
+		if len(replicas) > maxReplicas {
+			return nil, refuse(kerr.InvalidReplicaAssignment, "Partition %d has %d replicas, more than %d", first+i, len(replicas), maxReplicas)
 		}
 		for at, id := range replicas {
 			if slices.Contains(replicas[:at], id) {

@@ -83,6 +83,48 @@ func TestAssignRefuses(t *testing.T) {
 	require.ErrorIs(t, err, kerr.InvalidReplicationFactor, "nobody is alive")
 }
 
+// What one request may ask for has an end: not even to refuse it may it cost all memory, or hold the controller up.
+func TestRequestsAreBounded(t *testing.T) {
+	s := newSim(t, 0, 1)
+	s.create("a", []int32{0})
+	topics := func(counts ...int32) []error {
+		c := &CreateTopics{ValidateOnly: true}
+		for i, n := range counts {
+			c.Topics = append(c.Topics, NewTopic{Name: fmt.Sprint("t", i), Partitions: n, ReplicationFactor: 1})
+		}
+		s.run(c)
+		errs := make([]error, len(counts))
+		for i := range errs {
+			errs[i] = c.Results[i].Err
+		}
+		return errs
+	}
+	require.ErrorIs(t, topics(maxPartitions + 1)[0], kerr.InvalidPartitions)
+	errs := topics(maxPartitions-2, 2, 1)
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[1])
+	require.ErrorIs(t, errs[2], kerr.InvalidPartitions, "all together are too many")
+	grow := &CreatePartitions{ValidateOnly: true, Topics: []MorePartitions{{Topic: "a", Count: maxPartitions}, {Topic: "a", Count: 3}}}
+	s.run(grow)
+	require.NoError(t, grow.Results[0])
+	require.ErrorIs(t, grow.Results[1], kerr.InvalidPartitions)
+
+	many := make([]int32, maxReplicas+1)
+	for i := range many {
+		many[i] = int32(i)
+	}
+	byHand := func(replicas []int32) error {
+		c := &CreateTopics{ValidateOnly: true, Topics: []NewTopic{{Name: "m", Partitions: -1, ReplicationFactor: -1, Manual: []ManualPartition{{0, replicas}}}}}
+		s.run(c)
+		return c.Results[0].Err
+	}
+	require.NoError(t, byHand(many[1:]))
+	require.ErrorIs(t, byHand(many), kerr.InvalidReplicaAssignment)
+	move := &AlterReassignments{Partitions: []Reassignment{{PartitionID{"a", 0}, many}}}
+	s.run(move)
+	require.ErrorContains(t, move.Results[0], "more than 1000")
+}
+
 // TestNames has the names of case A16: what passes never leads out of a directory, and fits one.
 func TestNames(t *testing.T) {
 	for name, ok := range map[string]bool{

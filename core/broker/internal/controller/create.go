@@ -17,9 +17,10 @@ func (m *Machine) createTopics(c *CreateTopics) []Effect {
 	c.Results = make([]CreatedTopic, len(c.Topics))
 	var w WriteTopics
 	seen := map[string]bool{}
+	left := maxPartitions // of all topics together
 	for i := range c.Topics {
 		in, out := &c.Topics[i], &c.Results[i]
-		assignments, err := m.plan(in)
+		assignments, err := m.plan(in, left)
 		if err == nil && seen[in.Name] {
 			err = refuse(kerr.TopicAlreadyExists, "Topic '%s' is in the request twice.", in.Name)
 		}
@@ -27,6 +28,7 @@ func (m *Machine) createTopics(c *CreateTopics) []Effect {
 			continue
 		}
 		seen[in.Name] = true
+		left -= len(assignments)
 		out.Partitions, out.ReplicationFactor = int32(len(assignments)), int16(len(assignments[0].Replicas))
 		if c.ValidateOnly {
 			continue
@@ -56,15 +58,15 @@ func attainable(config map[string]string, replicas int) map[string]string {
 	return config
 }
 
-// plan checks a new topic and says where its replicas go. The order of the checks is Kafka's.
-func (m *Machine) plan(in *NewTopic) ([]election.Assignment, error) {
+// plan checks a new topic, of at most so many partitions, and says where its replicas go. The order of the checks is Kafka's.
+func (m *Machine) plan(in *NewTopic, most int) ([]election.Assignment, error) {
 	if t := m.topics[in.Name]; t != nil {
 		if t.deleting {
 			return nil, refuse(kerr.TopicAlreadyExists, "Topic '%s' is marked for deletion.", in.Name)
 		}
 		return nil, refuse(kerr.TopicAlreadyExists, "Topic '%s' already exists.", in.Name)
 	}
-	assignments, err := m.place(in)
+	assignments, err := m.place(in, most)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (m *Machine) plan(in *NewTopic) ([]election.Assignment, error) {
 }
 
 // place chooses or checks the replicas of a new topic.
-func (m *Machine) place(in *NewTopic) ([]election.Assignment, error) {
+func (m *Machine) place(in *NewTopic, most int) ([]election.Assignment, error) {
 	if len(in.Manual) == 0 {
 		partitions, factor := int(in.Partitions), int(in.ReplicationFactor)
 		if partitions == -1 {
@@ -89,6 +91,9 @@ func (m *Machine) place(in *NewTopic) ([]election.Assignment, error) {
 		}
 		if factor == -1 {
 			factor = int(m.rules.ReplicationFactor)
+		}
+		if partitions > most {
+			return nil, tooMany()
 		}
 		brokers := m.candidates()
 		if in.AtMostAlive {
@@ -171,9 +176,13 @@ func metadataError(err error) error {
 func (m *Machine) createPartitions(c *CreatePartitions) []Effect {
 	c.Results = make([]error, len(c.Topics))
 	var w WriteAssignments
+	left := maxPartitions // of all topics together
 	for i := range c.Topics {
-		more, err := m.grow(&c.Topics[i])
-		if c.Results[i] = err; err != nil || c.ValidateOnly {
+		more, err := m.grow(&c.Topics[i], left)
+		if c.Results[i] = err; err != nil {
+			continue
+		}
+		if left -= len(more); c.ValidateOnly {
 			continue
 		}
 		t := m.topics[c.Topics[i].Topic]
@@ -186,8 +195,8 @@ func (m *Machine) createPartitions(c *CreatePartitions) []Effect {
 	return []Effect{w}
 }
 
-// grow says where the new partitions of a topic go.
-func (m *Machine) grow(in *MorePartitions) ([]election.Assignment, error) {
+// grow says where the new partitions of a topic go, of which there may be so many at most.
+func (m *Machine) grow(in *MorePartitions, most int) ([]election.Assignment, error) {
 	t := m.topics[in.Topic]
 	if t == nil || t.deleting {
 		return nil, refuse(kerr.UnknownTopicOrPartition, "The topic '%s' does not exist.", in.Topic)
@@ -203,8 +212,8 @@ func (m *Machine) grow(in *MorePartitions) ([]election.Assignment, error) {
 		return nil, refuse(kerr.InvalidPartitions, "Topic already has %d partitions.", have)
 	case in.Count < int32(have):
 		return nil, refuse(kerr.InvalidPartitions, "Topic currently has %d partitions, which is higher than the requested %d.", have, in.Count)
-	case in.Count > maxPartitions:
-		return nil, refuse(kerr.InvalidPartitions, "A topic cannot have more than %d partitions.", maxPartitions)
+	case in.Count > maxPartitions || int(in.Count)-have > most:
+		return nil, tooMany()
 	}
 	adding, factor := int(in.Count)-have, len(t.parts[0].assignment.Replicas)
 	if in.Manual == nil {
@@ -235,9 +244,13 @@ func (m *Machine) grow(in *MorePartitions) ([]election.Assignment, error) {
 	return checkManual(have, in.Manual)
 }
 
-// maxPartitions bounds what one topic may have: each partition costs memory and files, and a count near the end of int32
-// would ask for all there is.
+// maxPartitions bounds what one topic may have, and one request may make: each partition costs memory and files, and a count near the
+// end of int32 would ask for all there is.
 const maxPartitions = 1_000_000
+
+func tooMany() error {
+	return refuse(kerr.InvalidPartitions, "A topic cannot have more than %d partitions, nor a request make more.", maxPartitions)
+}
 
 func (t *topic) assignments() []election.Assignment {
 	all := make([]election.Assignment, len(t.parts))

@@ -99,6 +99,8 @@ func (m *Machine) checkTarget(p *partition, target []int32) error {
 	switch {
 	case len(target) == 0:
 		return refuse(kerr.InvalidReplicaAssignment, "Empty replica list specified in partition reassignment.")
+	case len(target) > maxReplicas:
+		return refuse(kerr.InvalidReplicaAssignment, "%d replicas are more than %d.", len(target), maxReplicas)
 	case repeats(target):
 		return refuse(kerr.InvalidReplicaAssignment, "Duplicate replica ids in partition reassignment replica list.")
 	}

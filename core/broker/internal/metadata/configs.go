@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/core/config/kafka"
 	"github.com/barnabas-mq/barnabas/core/election"
@@ -281,20 +282,46 @@ func (c *Configs) follow(ctx context.Context, w election.Watch) {
 			return
 		}
 		for _, ch := range changes {
-			var err error
-			switch ch.Kind {
-			case election.ConfigChanged:
-				if err = c.refresh(ctx, ch.Entity); err == nil {
-					c.tell(ch.Entity)
-				}
-			case election.EverythingChanged:
-				if err = c.reload(ctx); err == nil {
-					c.tell(BrokerEntity(kafka.AllBrokers, 0))
-				}
-			}
-			if err != nil && ctx.Err() == nil {
-				c.o.Logger.Warn("could not read a configuration that changed", "kind", ch.Entity.Kind, "name", ch.Entity.Name, "error", err)
-			}
+			c.see(ctx, ch)
 		}
 	}
+}
+
+// seePause is how long is waited before a change that could not be read is read again.
+const seePause = 200 * time.Millisecond
+
+// see puts a change in force. It tries until that is done, or ctx ends: nobody tells of the same change again.
+func (c *Configs) see(ctx context.Context, ch election.Change) {
+	for tries := 0; ctx.Err() == nil; tries++ {
+		err := c.take(ctx, ch)
+		if err == nil || errors.Is(err, election.ErrClosed) {
+			return
+		}
+		if tries == 0 && ctx.Err() == nil {
+			c.o.Logger.Warn("could not read a configuration that changed, will try on", "kind", ch.Entity.Kind, "name", ch.Entity.Name, "error", err)
+		}
+		t := time.NewTimer(seePause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}
+}
+
+// take reads what changed, and tells.
+func (c *Configs) take(ctx context.Context, ch election.Change) error {
+	switch ch.Kind {
+	case election.ConfigChanged:
+		if err := c.refresh(ctx, ch.Entity); err != nil {
+			return err
+		}
+		c.tell(ch.Entity)
+	case election.EverythingChanged:
+		if err := c.reload(ctx); err != nil {
+			return err
+		}
+		c.tell(BrokerEntity(kafka.AllBrokers, 0))
+	}
+	return nil
 }

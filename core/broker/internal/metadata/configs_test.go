@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,6 +150,34 @@ func TestConfigsChangeFails(t *testing.T) {
 	}))
 	require.Equal(t, 2, turns)
 	require.Equal(t, kafka.Values{"retention.ms": "9", "segment.bytes": "100"}, c.Topic("a"), "neither change is lost")
+}
+
+// faint is metadata that can't be read for some time.
+type faint struct {
+	election.Metadata
+	failures atomic.Int32 // still to come
+}
+
+func (f *faint) Configs(ctx context.Context, e ...election.Entity) ([]election.Config, error) {
+	if f.failures.Add(-1) >= 0 {
+		return nil, election.ErrUnavailable
+	}
+	return f.Metadata.Configs(ctx, e...)
+}
+
+// A change that can't be read when it is told of is read later: nobody tells of it a second time.
+func TestConfigsReadUntilItSucceeds(t *testing.T) {
+	member, epoch := coordinated(t, electiontest.NewMemory())
+	f := &faint{Metadata: member.Metadata()}
+	c := started(t, f, 1, newListener())
+	f.failures.Store(2)
+	entity := TopicEntity("a")
+	kept, err := member.Metadata().Configs(t.Context(), entity)
+	require.NoError(t, err)
+	errs, err := member.Metadata().SetConfigs(t.Context(), epoch, []election.Config{{Entity: entity, Values: kafka.Values{"retention.ms": "6"}, Version: kept[0].Version}})
+	require.NoError(t, err)
+	require.NoError(t, errs[0])
+	require.Eventually(t, func() bool { return c.TopicConfig("a").RetentionMs == 6 }, time.Minute, time.Millisecond)
 }
 
 func TestFetchTopicConfig(t *testing.T) {
