@@ -104,7 +104,8 @@ func (l layout) settled() bool {
 	return len(l.partitions) > 0
 }
 
-// makeTopic makes the topic, unless there is one of that name.
+// makeTopic makes the topic, unless there is one of a name that was given. A name of this run's own is nobody else's: when there is such a topic, the answer
+// to an attempt that succeeded was lost, as happens when the controller dies before it could give it.
 func (c *cluster) makeTopic(ctx context.Context, topic string, o Options) (made bool, err error) {
 	configs := map[string]*string{
 		"min.insync.replicas": kmsg.StringPtr(strconv.Itoa(o.MinInSync)), "unclean.leader.election.enable": kmsg.StringPtr("false"),
@@ -114,29 +115,70 @@ func (c *cluster) makeTopic(ctx context.Context, topic string, o Options) (made 
 		configs[name] = kmsg.StringPtr(value)
 	}
 	_, err = c.admin.CreateTopic(ctx, o.Partitions, o.Replication, configs, topic)
-	if errors.Is(err, kerr.TopicAlreadyExists) && o.Topic != "" {
+	switch {
+	case errors.Is(err, kerr.TopicAlreadyExists) && o.Topic != "":
 		return false, c.suits(ctx, topic)
-	}
-	if err != nil {
+	case errors.Is(err, kerr.TopicAlreadyExists):
+		return true, c.asAsked(ctx, topic, o, configs)
+	case err != nil:
 		return false, fmt.Errorf("create topic %s: %w", topic, err)
 	}
 	return true, nil
 }
 
-// suits says why a topic that was there can't be verified.
-func (c *cluster) suits(ctx context.Context, topic string) error {
-	all, err := c.admin.DescribeTopicConfigs(ctx, topic)
+// asAsked says what is different in a topic from what was asked for.
+func (c *cluster) asAsked(ctx context.Context, topic string, o Options, configs map[string]*string) error {
+	patient, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	l, err := c.settled(patient, topic) // not every broker may know of it yet
+	if err != nil {
+		return fmt.Errorf("topic %s exists already: %w", topic, err)
+	}
+	if o.Partitions > 0 && len(l.partitions) != int(o.Partitions) {
+		return fmt.Errorf("topic %s exists already, with %d partitions instead of %d", topic, len(l.partitions), o.Partitions)
+	}
+	for p, place := range l.partitions {
+		if o.Replication > 0 && len(place.replicas) != int(o.Replication) {
+			return fmt.Errorf("topic %s exists already, with %d replicas of partition %d instead of %d", topic, len(place.replicas), p, o.Replication)
+		}
+	}
+	described, err := c.configs(ctx, topic)
 	if err != nil {
 		return err
 	}
+	for name, want := range configs {
+		if got := described[name]; got != *want {
+			return fmt.Errorf("topic %s exists already, with %s = %q instead of %q", topic, name, got, *want)
+		}
+	}
+	return nil
+}
+
+// configs are the effective configurations of a topic.
+func (c *cluster) configs(ctx context.Context, topic string) (map[string]string, error) {
+	all, err := c.admin.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
 	described, err := all.On(topic, nil)
 	if err = errors.Join(err, described.Err); err != nil {
-		return fmt.Errorf("topic %s: %w", topic, err)
+		return nil, fmt.Errorf("topic %s: %w", topic, err)
 	}
+	values := map[string]string{}
 	for _, config := range described.Configs {
-		if config.Key == "cleanup.policy" && strings.Contains(config.MaybeValue(), "compact") {
-			return fmt.Errorf("topic %s is compacted: what is missing there is no fault, so nothing can be verified", topic)
-		}
+		values[config.Key] = config.MaybeValue()
+	}
+	return values, nil
+}
+
+// suits says why a topic that was there can't be verified.
+func (c *cluster) suits(ctx context.Context, topic string) error {
+	configs, err := c.configs(ctx, topic)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(configs["cleanup.policy"], "compact") {
+		return fmt.Errorf("topic %s is compacted: what is missing there is no fault, so nothing can be verified", topic)
 	}
 	return nil
 }

@@ -82,3 +82,31 @@ func TestARestart(t *testing.T) {
 		assert.Empty(t, report.Unread)
 	}
 }
+
+// TestTheAnswerIsLost makes a topic twice, as a client does that loses the answer: it is the run's own when it is as was asked for.
+func TestTheAnswerIsLost(t *testing.T) {
+	broker := testbroker.Start(t)
+	o := Options{Bootstrap: []string{broker.Addr()}, Partitions: 2, Configs: map[string]string{"segment.bytes": "1000000"}}.withDefaults(1)
+	client, err := o.client()
+	require.NoError(t, err)
+	defer client.Close()
+	c := &cluster{client, kadm.NewClient(client)}
+	for range 2 {
+		made, err := c.makeTopic(t.Context(), "own", o)
+		require.NoError(t, err)
+		require.True(t, made, "it is deleted in the end")
+	}
+	other := o
+	other.Partitions = 3
+	_, err = c.makeTopic(t.Context(), "own", other)
+	require.ErrorContains(t, err, "exists already, with 2 partitions instead of 3")
+	other = o
+	other.Configs = map[string]string{"segment.bytes": "2000000"}
+	_, err = c.makeTopic(t.Context(), "own", other)
+	require.ErrorContains(t, err, "segment.bytes")
+	other = o
+	other.Topic = "own"
+	made, err := c.makeTopic(t.Context(), "own", other)
+	require.NoError(t, err)
+	require.False(t, made, "somebody else's stays")
+}

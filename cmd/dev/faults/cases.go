@@ -19,65 +19,120 @@ import (
 // diverged lets a leader take what its follower hasn't got, die, and come back as the follower of that one, which has taken other
 // records meanwhile (KAFKA-14704, KAFKA-6361). It has to cut off what it had before it fetches: the committed records stay, its own
 // are gone, but for those that had been sent to the follower, and both logs are the same, which is looked at when the brokers have stopped.
+//
+// It is tried again when it didn't come to that, because something else came between which may.
 func diverged(ctx context.Context, f *Field) error {
-	topic := "diverged"
-	brokers := slices.Clone(f.Brokers)
+	for attempt := range 5 {
+		why, err := divergedOnce(ctx, f, fmt.Sprintf("diverged-%d", attempt+1))
+		if err != nil || why == "" {
+			return err
+		}
+		f.Say("nothing diverged, as %s; once more", why)
+		if err := f.whole(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.New("nothing diverged in five attempts")
+}
+
+// divergedOnce is diverged with a topic of its own. why says why it didn't come to that, "" when it did.
+func divergedOnce(ctx context.Context, f *Field, topic string) (why string, err error) {
+	// Who leads the coordination is neither of the two: while that one is paused nothing is decided, and then a follower may be
+	// silent for too long, and be in sync no longer.
+	third, err := f.decider(ctx)
+	if err != nil {
+		return "", err
+	}
+	if third == nil {
+		third = f.anyOf(f.Brokers)
+	}
+	brokers := f.others(third)
 	f.Random.Shuffle(len(brokers), func(i, j int) { brokers[i], brokers[j] = brokers[j], brokers[i] })
 	leader, follower := brokers[0], brokers[1]
 	if err := f.create(ctx, topic, leader, follower); err != nil {
-		return err
+		return "", err
 	}
 	committed, lost, kept := numbered("committed", 3), numbered("lost", 5), numbered("kept", 5)
 	if err := f.write(ctx, topic, kgo.AllISRAcks(), committed[:2]...); err != nil {
-		return err
+		return "", err
 	}
 	// This writer asks nobody for anything any more once the follower is paused: it might ask that one, and wait until its session has
 	// ended. Then it would be in sync no longer, and nobody could lead.
 	careless, err := f.writer(kgo.LeaderAck())
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer careless.Close()
 	if err := write(ctx, careless, topic, committed[2]); err != nil {
-		return err
+		return "", err
 	}
 	if err := f.committed(ctx, topic, int64(len(committed))); err != nil {
-		return err
+		return "", err
+	}
+	switch now, err := f.decider(ctx); {
+	case err != nil:
+		return "", err
+	case now != nil && now != third:
+		return fmt.Sprintf("%s leads the coordination by now", now.name()), nil
 	}
 	f.Say("%s leads and %s is paused; what comes now reaches the leader alone", leader.name(), follower.name())
 	if err := follower.Pause(); err != nil {
-		return err
+		return "", err
 	}
-	err = write(ctx, careless, topic, lost...)
+	// The follower may have asked for more before it was paused. The first record answers that, and others must not be with it.
+	if err = write(ctx, careless, topic, lost[0]); err == nil {
+		pause(ctx, 200*time.Millisecond)
+		err = write(ctx, careless, topic, lost[1:]...)
+	}
 	leader.Kill()
 	if err = errors.Join(err, follower.Resume()); err != nil {
-		return err
+		return "", err
 	}
-	err = f.await(ctx, patience, follower.name()+" leads", func(m kadm.Metadata) bool { return m.Topics[topic].Partitions[0].Leader == int32(follower.ID) }, topic)
+	var alone bool
+	err = f.await(ctx, patience, follower.name()+" leads", func(m kadm.Metadata) bool {
+		p := m.Topics[topic].Partitions[0]
+		alone = p.Leader < 0 && same(p.ISR, []int32{int32(leader.ID)})
+		return alone || p.Leader == int32(follower.ID)
+	}, topic)
 	if err != nil {
-		return err
+		return "", err
+	}
+	if alone {
+		return follower.name() + " was taken for dead before, and must not lead", leader.Start(ctx)
 	}
 	if err := f.write(ctx, topic, kgo.LeaderAck(), kept...); err != nil {
-		return err
+		return "", err
 	}
 	if err := leader.Start(ctx); err != nil {
-		return err
+		return "", err
 	}
 	if err := f.InSync(ctx, topic, patience); err != nil {
-		return err
+		return "", err
 	}
 	got, err := f.read(ctx, topic)
 	if err != nil {
-		return err
+		return "", err
 	}
-	// The follower may have asked for more before it was paused: the leader answered that, and it read the answer when it went on.
-	for arrived := range lost {
-		if slices.Equal(got, slices.Concat(committed, lost[:arrived], kept)) {
-			f.Say("%d of the %d records that the leader took alone had been sent to %s", arrived, len(lost), follower.name())
-			return nil
+	for arrived := range len(lost) + 1 {
+		if !slices.Equal(got, slices.Concat(committed, lost[:arrived], kept)) {
+			continue
 		}
+		if arrived == len(lost) {
+			return fmt.Sprintf("all that the leader took had been sent to %s", follower.name()), nil
+		}
+		f.Say("%d of the %d records that the leader took alone had been sent to %s", arrived, len(lost), follower.name())
+		return "", nil
 	}
-	return fmt.Errorf("%s has %q, not %q and %q", topic, got, committed, kept)
+	return "", fmt.Errorf("%s has %q, not %q and %q", topic, got, committed, kept)
+}
+
+// decider is the broker without which the coordination decides nothing for a while: the leader of raft; nil on ZooKeeper, which brokers are
+// no part of.
+func (f *Field) decider(ctx context.Context) (*Broker, error) {
+	if m, ok := f.coordination.(*memberlist); ok {
+		return m.leader(ctx)
+	}
+	return nil, nil
 }
 
 // numbered are values "what 1", "what 2", …
