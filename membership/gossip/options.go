@@ -37,11 +37,11 @@ type Options struct {
 	SessionTimeout    time.Duration `yaml:"session_timeout" doc:"how long the raft leader waits for a silent broker before it is taken for dead; 0 is the profile's (1.5s, 2s, 6s)"`
 	HeartbeatTimeout  time.Duration `yaml:"heartbeat_timeout" doc:"how long a voter waits for the raft leader before it stands for election; 0 is the profile's (500ms, 500ms, 3s)"`
 	ElectionTimeout   time.Duration `yaml:"election_timeout" doc:"how long a candidate waits for votes; 0 is the profile's (500ms, 500ms, 3s)"`
-	LeaseTimeout      time.Duration `yaml:"lease_timeout" doc:"how long a raft leader that hears of no majority stays leader; at most heartbeat_timeout; 0 is the profile's (500ms, 500ms, 2s)"`
+	LeaseTimeout      time.Duration `yaml:"lease_timeout" doc:"how long a raft leader that hears of no majority stays leader; at most heartbeat_timeout; 0 is the profile's (400ms, 400ms, 2s)"`
 	ProbeInterval     time.Duration `yaml:"probe_interval" doc:"how often gossip asks one broker whether it is there; 0 is the profile's (1s, 1s, 5s)"`
 	ProbeTimeout      time.Duration `yaml:"probe_timeout" doc:"how long gossip waits for the answer before it asks through others; 0 is the profile's (500ms, 500ms, 3s)"`
 	SuspicionTimeout  time.Duration `yaml:"suspicion_timeout" doc:"how long gossip suspects a broker before it calls it dead, more in clusters above ten; 0 is the profile's (3s, 4s, 30s)"`
-	GossipInterval    time.Duration `yaml:"gossip_interval" doc:"how often news are sent on, while there are any; 0 is the profile's (100ms, 500ms, 500ms)"`
+	GossipInterval    time.Duration `yaml:"gossip_interval" doc:"how often news are sent on, while there are any; 0 is the profile's (100ms, 200ms, 500ms)"`
 	ReclaimTime       time.Duration `yaml:"reclaim_time" doc:"how long a broker must have been dead, for gossip, before another address may have its name; 0 is the profile's (1s, 5s, 15s)"`
 	ChangeInterval    time.Duration `yaml:"change_interval" doc:"the least time between two changes of raft's configuration that the raft leader makes by itself; 0 is the profile's (200ms, 500ms, 2s)"`
 	SnapshotThreshold int           `yaml:"snapshot_threshold" doc:"how many entries raft's log may hold before they are replaced by a snapshot"`
@@ -57,11 +57,11 @@ func profile(name string) (timings, bool) {
 	const ms, s = time.Millisecond, time.Second
 	switch name {
 	case "local":
-		return timings{Session: 1500 * ms, Heartbeat: 500 * ms, Election: 500 * ms, Lease: 500 * ms, Probe: s, ProbeTimeout: 500 * ms,
+		return timings{Session: 1500 * ms, Heartbeat: 500 * ms, Election: 500 * ms, Lease: 400 * ms, Probe: s, ProbeTimeout: 500 * ms,
 			Suspicion: 3 * s, Gossip: 100 * ms, Sync: 10 * s, Reclaim: s, Change: 200 * ms}, true
 	case "lan":
-		return timings{Session: 2 * s, Heartbeat: 500 * ms, Election: 500 * ms, Lease: 500 * ms, Probe: s, ProbeTimeout: 500 * ms,
-			Suspicion: 4 * s, Gossip: 500 * ms, Sync: 20 * s, Reclaim: 5 * s, Change: 500 * ms}, true
+		return timings{Session: 2 * s, Heartbeat: 500 * ms, Election: 500 * ms, Lease: 400 * ms, Probe: s, ProbeTimeout: 500 * ms,
+			Suspicion: 4 * s, Gossip: 200 * ms, Sync: 20 * s, Reclaim: 5 * s, Change: 500 * ms}, true
 	case "wan":
 		return timings{Session: 6 * s, Heartbeat: 3 * s, Election: 3 * s, Lease: 2 * s, Probe: 5 * s, ProbeTimeout: 3 * s,
 			Suspicion: 30 * s, Gossip: 500 * ms, Sync: 60 * s, Reclaim: 15 * s, Change: 2 * s}, true

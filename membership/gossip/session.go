@@ -142,17 +142,16 @@ func (c *coordination) openSession(node *consensus.Node) (*session, error) {
 }
 
 // heartbeats tells the leader that this broker is alive until the session is over: the leader says so, or nothing was heard of a
-// leader up to the deadline, from which on one might have ended it. An attempt lasts until there is an answer or another leader: who is slow has
-// heard it all the same.
+// leader up to the deadline, from which on one might have ended it.
 func (c *coordination) heartbeats(node *consensus.Node, s *session, deadline time.Time) {
 	for {
-		sent, era, changed := time.Now(), node.Era(), node.Changed()
+		sent, changed := time.Now(), node.Changed()
 		if !sent.Before(deadline) {
 			c.log.Warn("no raft leader was heard of in time: this broker doesn't know whether it still counts as alive", "session", s.id)
 			return
 		}
-		ctx, cancel := context.WithDeadline(era, deadline)
-		stop := context.AfterFunc(c.ctx, cancel)
+		ctx, cancel := context.WithTimeout(c.ctx, min(c.timings.Session/3, time.Until(deadline)))
+		stop := c.cancelOn(changed, cancel)
 		h, err := node.Heartbeat(ctx, s.id)
 		stop()
 		cancel()
@@ -162,7 +161,7 @@ func (c *coordination) heartbeats(node *consensus.Node, s *session, deadline tim
 		case err == nil:
 			timeout := min(c.timings.Session, time.Duration(h.Timeout)*time.Millisecond)
 			deadline = sent.Add(consensus.Timings{Session: timeout}.Doubt())
-			c.pause(time.Until(sent.Add(timeout/4)), s.over, nil)
+			c.pause(min(timeout/4, time.Until(deadline)), s.over, nil)
 		default:
 			c.pause(min(20*time.Millisecond, time.Until(deadline)), changed, s.over)
 		}
@@ -174,6 +173,19 @@ func (c *coordination) heartbeats(node *consensus.Node, s *session, deadline tim
 		default:
 		}
 	}
+}
+
+// cancelOn calls cancel when ch is closed, until the result is called.
+func (c *coordination) cancelOn(ch <-chan struct{}, cancel func()) (stop func()) {
+	done := make(chan struct{})
+	c.running.Go(func() {
+		select {
+		case <-ch:
+			cancel()
+		case <-done:
+		}
+	})
+	return func() { close(done) }
 }
 
 // pause waits for some time, or until something happens or Stop is called.

@@ -148,21 +148,14 @@ func (n *Node) leader() (*leading, error) {
 	return l, nil
 }
 
-// verify makes sure, at once, that this server leads, and says how far it had applied before. All that was acknowledged before the call is
+// verify makes sure that this server leads, and says how far it had applied before. All that was acknowledged before the call is
 // applied there: by this leader, which applies before it acknowledges, or by one before, and applied before it began to serve.
 func (n *Node) verify() (uint64, error) {
-	l, err := n.leader()
-	if err != nil {
+	if _, err := n.leader(); err != nil {
 		return 0, err
 	}
-	began, index := time.Now(), n.replica.applied()
-	// This has raft ask all at once. It isn't enough: raft counts answers to what was sent before, and those of servers that don't vote.
+	index := n.replica.applied()
 	if err := n.raft.Load().VerifyLeader().Error(); err != nil {
-		return 0, errNotLeader()
-	}
-	ctx, cancel := context.WithTimeout(n.ctx, n.c.Timings.Lease) // when a majority doesn't answer in this time, raft doesn't lead any more
-	defer cancel()
-	if n.network.contacts.confirm(ctx, l.term, began) != nil {
 		return 0, errNotLeader()
 	}
 	return index, nil
@@ -187,18 +180,14 @@ func (n *Node) heartbeatHere(ctx context.Context, session uint64) (Heartbeat, er
 		return Heartbeat{}, err
 	}
 	now := time.Now()
-	// Its server was heard, whatever becomes of the answer: those who are slow to confirm that this server leads mustn't cost another one its session.
-	l.mu.Lock()
-	alive := l.keeper.keep(session, now)
-	l.mu.Unlock()
-	// Raft's next heartbeats will do: a session's needn't cause more of them.
-	waiting, cancel := context.WithTimeout(ctx, n.c.Timings.Session)
-	defer cancel()
-	if err := n.network.contacts.confirm(waiting, l.term, now); err != nil {
-		return Heartbeat{}, errNotLeader()
+	if _, err := n.verified.get(ctx); err != nil {
+		return Heartbeat{}, err
 	}
-	n.View(func(m *machine.Machine) { alive = alive && m.HasSession(session) })
-	return Heartbeat{Alive: alive, Timeout: n.c.Timings.Session.Milliseconds()}, nil
+	alive := false
+	n.View(func(m *machine.Machine) { alive = m.HasSession(session) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Heartbeat{Alive: alive && l.keeper.keep(session, now), Timeout: n.c.Timings.Session.Milliseconds()}, nil
 }
 
 // Applied is the outcome of a command, and its place in the log.

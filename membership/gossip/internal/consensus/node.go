@@ -37,11 +37,9 @@ type Node struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	changed chan struct{}   // closed, and replaced, when the leader is another one
-	era     context.Context // ends then, and with Close
-	endEra  context.CancelFunc
-	leading *leading // while this server leads and has applied all that was decided before
-	refused error    // why no cluster will have this server
+	changed chan struct{} // closed, and replaced, when the leader is another one
+	leading *leading      // while this server leads and has applied all that was decided before
+	refused error         // why no cluster will have this server
 }
 
 // Open opens the store and takes part in raft, as far as it is configured there: a server without state waits until it is
@@ -54,7 +52,6 @@ func Open(c Config, handlers map[string]rpc.Handler) (_ *Node, err error) {
 	}
 	n := &Node{c: c, store: st, replica: newReplica(c.Observer), changed: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.era, n.endEra = context.WithCancel(n.ctx)
 	defer func() {
 		if err != nil {
 			n.cancel()
@@ -74,8 +71,7 @@ func Open(c Config, handlers map[string]rpc.Handler) (_ *Node, err error) {
 	// One request at a time to each server: raft v1.8.0 can wait for ever in a pipeline whose follower has deposed it, and then never
 	// shuts down.
 	n.network = newTeller(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{ServerAddressProvider: addresses{n}, Logger: log,
-		Stream: n.stream, MaxPool: 3, MaxRPCsInFlight: 1, Timeout: max(10*time.Second, 4*c.Timings.Heartbeat)}),
-		n.raft.Load, newContacts(n.otherVoters))
+		Stream: n.stream, MaxPool: 3, MaxRPCsInFlight: 1, Timeout: max(10*time.Second, 4*c.Timings.Heartbeat)}), n.raft.Load)
 	n.replica.decided = n.network.decided
 	leads := make(chan bool, 8)
 	conf := raft.DefaultConfig()
@@ -180,7 +176,6 @@ func (n *Node) follow(leads <-chan bool, seen <-chan raft.Observation) {
 	for {
 		select {
 		case leader := <-leads:
-			n.pace(leader)
 			stop()
 			if leader {
 				ctx, cancel := context.WithCancel(n.ctx)
@@ -197,31 +192,10 @@ func (n *Node) follow(leads <-chan bool, seen <-chan raft.Observation) {
 	}
 }
 
-// pace sets how often raft sends heartbeats while this server leads: after a tenth to a fifth of its heartbeat timeout, which is most of what an
-// idle leader has to do. The leader itself misses nobody after that timeout: it is given twice the time, so that followers hear of it at least twice
-// in the time after which they miss it, and thrice as a rule, and it of them twice in that of its lease.
-func (n *Node) pace(leader bool) {
-	r := n.raft.Load()
-	if r == nil {
-		return
-	}
-	c := r.ReloadableConfig()
-	c.HeartbeatTimeout, c.ElectionTimeout = n.c.Timings.Heartbeat, n.c.Timings.Election
-	if leader {
-		c.HeartbeatTimeout = max(c.HeartbeatTimeout, min(2*c.HeartbeatTimeout, 5*n.c.Timings.Lease/2))
-		c.ElectionTimeout = max(c.ElectionTimeout, c.HeartbeatTimeout) // it may not be the smaller one
-	}
-	if err := r.ReloadConfig(c); err != nil { // it was valid when raft began
-		n.c.Logger.Error("could not set the pace of raft's heartbeats", "err", err)
-	}
-}
-
 // tellChanged has those look again who wait for another leader, or for this server to lead. The caller holds the lock.
 func (n *Node) tellChanged() {
 	close(n.changed)
 	n.changed = make(chan struct{})
-	n.endEra()
-	n.era, n.endEra = context.WithCancel(n.ctx)
 }
 
 // upkeep takes snapshots when much was written, and says when this server can't follow.

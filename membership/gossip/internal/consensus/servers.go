@@ -51,21 +51,6 @@ func (n *Node) Servers() ([]Server, uint64) {
 	return all, f.Index()
 }
 
-// otherVoters are the servers that vote, but for this one, and whether this one does, too: as raft counts majorities now.
-func (n *Node) otherVoters() (servers []string, own bool) {
-	all, _ := n.Servers()
-	for _, s := range all {
-		switch {
-		case !s.Voter:
-		case s.ID == n.c.ID:
-			own = true
-		default:
-			servers = append(servers, s.ID)
-		}
-	}
-	return servers, own
-}
-
 func (n *Node) voters() (count int) {
 	servers, _ := n.Servers()
 	for _, s := range servers {
@@ -115,13 +100,6 @@ func (n *Node) Changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changed
-}
-
-// Era is a context that ends with Changed, or Close.
-func (n *Node) Era() context.Context {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.era
 }
 
 // Refuse ends all waiting for a leader, now and later, with the reason: no cluster will have this server.
