@@ -27,7 +27,7 @@ func takeover(ctx context.Context, f *field) error {
 		return err
 	}
 	defer t.client.Close()
-	steps := []func(context.Context) error{c.Promote, t.create, t.kill}
+	steps := []func(context.Context) error{t.create, t.kill}
 	if c.ZooKeeper != "" {
 		steps = []func(context.Context) error{t.create, t.resign, t.kill}
 	}

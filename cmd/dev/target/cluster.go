@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
 	"github.com/barnabas-mq/barnabas/membership/zookeeper/zktest"
@@ -47,7 +47,6 @@ type Cluster struct {
 	Members   []*Member
 
 	zookeeper *zktest.Ensemble
-	bin       string // Barnabas' program
 	dir       string // of the brokers' folders
 	cleanup   func()
 }
@@ -78,7 +77,7 @@ func clusterProperties(brokers int) map[string]string {
 	}
 }
 
-// OpenCluster starts what the brokers agree through, and the brokers, one after the other, so that broker 1 is controller.
+// OpenCluster starts what the brokers agree through, and the brokers: on ZooKeeper one after the other, so that broker 1 is controller.
 func (o Opener) OpenCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	dir, cleanup, err := o.Env.TempDir("cluster-")
 	if err != nil {
@@ -113,10 +112,10 @@ func (o Opener) OpenCluster(ctx context.Context, opts ClusterOptions) (*Cluster,
 		m := &Member{ID: id, Addr: at(2*id - 2), gossip: at(2*id - 1)}
 		m.start = func(ctx context.Context) (*peers.Peer, error) { return starter(ctx, m) }
 		c.Members = append(c.Members, m)
-		if err := m.Start(ctx); err != nil {
-			c.Close()
-			return nil, err
-		}
+	}
+	if err := c.startAll(ctx); err != nil {
+		c.Close()
+		return nil, err
 	}
 	return c, nil
 }
@@ -155,7 +154,6 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir string, c 
 		if err != nil {
 			return nil, err
 		}
-		c.bin = bin
 		return func(ctx context.Context, m *Member) (*peers.Peer, error) {
 			p := of(m)
 			p["broker.id"] = strconv.Itoa(m.ID)
@@ -174,43 +172,33 @@ func (o Opener) starter(ctx context.Context, opts ClusterOptions, dir string, c 
 	return nil, fmt.Errorf("cluster of %q: not %s or %s", opts.What, Barnabas, Kafka39)
 }
 
-// election is that section of a broker's configuration. Without ZooKeeper the first broker begins the cluster, and the others join
-// it.
+// startAll starts the brokers. Without ZooKeeper they wait for one another: only together they form a cluster.
+func (c *Cluster) startAll(ctx context.Context) error {
+	var together errgroup.Group
+	for _, m := range c.Members {
+		if c.ZooKeeper == "" {
+			together.Go(func() error { return m.Start(ctx) })
+		} else if err := m.Start(ctx); err != nil {
+			return err
+		}
+	}
+	return together.Wait()
+}
+
+// election is that section of a broker's configuration. Without ZooKeeper all brokers know one another's addresses.
 func (c *Cluster) election(m *Member) string {
 	if c.ZooKeeper != "" {
 		return fmt.Sprintf("election:\n  zookeeper:\n    connect: %q\n    session_timeout: 6s\n", c.ZooKeeper)
 	}
-	s := fmt.Sprintf("election:\n  memberlist:\n    bind: %q\n", m.gossip)
-	if m != c.Members[0] {
-		s += fmt.Sprintf("    join: [%q]\n", c.Members[0].gossip)
+	all := make([]string, len(c.Members))
+	for i, other := range c.Members {
+		all[i] = strconv.Quote(other.gossip)
 	}
-	return s
+	return fmt.Sprintf("election:\n  memberlist:\n    bind: %q\n    join: [%s]\n", m.gossip, strings.Join(all, ", "))
 }
 
 func (c *Cluster) home(m *Member) string {
 	return filepath.Join(c.dir, fmt.Sprintf("broker-%d", m.ID))
-}
-
-// Promote gives the brokers of a cluster on Memberlist their votes, as an operator does: those that joined the first one only follow
-// until then, and the cluster decides nothing without it.
-func (c *Cluster) Promote(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for _, m := range c.Members[1:] {
-		for {
-			conf := filepath.Join(c.home(m), configuration)
-			out, err := exec.CommandContext(ctx, c.bin, "coordination", "promote", strconv.Itoa(m.ID), "-c", conf, "--address", m.gossip).CombinedOutput()
-			if err == nil {
-				break
-			}
-			select { // it has to catch up first
-			case <-time.After(200 * time.Millisecond):
-			case <-ctx.Done():
-				return fmt.Errorf("coordination promote %d: %w: %s", m.ID, err, out)
-			}
-		}
-	}
-	return nil
 }
 
 // Start starts the broker, on the data that it has. One that runs is left alone.
