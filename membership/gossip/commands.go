@@ -145,10 +145,10 @@ func (p *peers) living(ctx context.Context, members []voters.Member) voters.Livi
 	defer cancel()
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	living := voters.Living{}
+	self := p.h.identity.Server()
+	living := voters.Living{self: p.h.node.Status().LastIndex} // before anybody else writes there
 	for _, m := range members {
-		if m.Server == p.h.identity.Server() {
-			living[m.Server] = p.h.node.Status().LastIndex
+		if m.Server == self {
 			continue
 		}
 		address := p.locate(string(m.Server))
