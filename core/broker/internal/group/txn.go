@@ -21,13 +21,14 @@ type TxnCommit struct {
 // txnWrites is what is being written for a transaction.
 type txnWrites struct {
 	epoch   int16
-	known   bool // epoch is; after a load it isn't
+	known   bool // epoch is; after a load, and once the transaction is being ended, it isn't
 	writing map[TopicPartition]int
 	count   int
 	waiting []Ticket // for count to become 0
 }
 
-// InTxn reports whether the group has offsets that a producer has committed in its open transaction.
+// InTxn reports whether the group has offsets that a producer has committed in its transaction, which is open as far as the group
+// knows.
 func (g *Group) InTxn(p offsets.Producer) bool {
 	w := g.txnWrites[p.ID]
 	return w != nil && w.known && w.epoch == p.Epoch
@@ -106,11 +107,21 @@ func (g *Group) txnCommitted(w Write, err error) {
 	g.answer(w.ticket, commitError(err))
 }
 
-// AwaitTxn says that somebody waits for all writes of a producer's transaction to be over. When nothing is being written, done
-// is true; else the answer comes under the ticket.
+// knowsTxn reports whether there is anything of a producer's transaction.
+func (g *Group) knowsTxn(producer int64) bool {
+	return g.txnWrites[producer] != nil || g.txn[producer] != nil
+}
+
+// AwaitTxn says that somebody is about to end a producer's transaction, and waits for all its writes to be over. When nothing is
+// being written, done is true; else the answer comes under the ticket. From then on the group isn't sure that the transaction is
+// open.
 func (g *Group) AwaitTxn(t Ticket, producer int64) (done bool) {
 	w := g.txnWrites[producer]
-	if w == nil || w.count == 0 {
+	if w == nil {
+		return true
+	}
+	w.known = false
+	if w.count == 0 {
 		return true
 	}
 	w.waiting = append(w.waiting, t)
@@ -163,9 +174,11 @@ func (m *Manager) TxnCommit(ctx context.Context, group string, r TxnCommit, veri
 		}
 	}
 	if !e.group.InTxn(r.Producer) {
+		s.note(r.Producer.ID, e) // before it is verified: a marker that comes after that has to wait for this commit
 		err = verify()
 	}
 	if err != nil || len(r.Offsets) == 0 {
+		s.settle(r.Producer.ID, e)
 		e.finish(false)
 		return tooLarge, err
 	}
@@ -174,10 +187,10 @@ func (m *Manager) TxnCommit(ctx context.Context, group string, r TxnCommit, veri
 	e.deliver(fx)
 	if err != nil {
 		delete(e.waiting, t)
+		s.settle(r.Producer.ID, e)
 		e.finish(false)
 		return nil, err
 	}
-	s.note(r.Producer.ID, e)
 	e.finish(true)
 	a, err := e.wait(ctx, t, ch)
 	if err == nil {
@@ -232,17 +245,18 @@ func (m *Manager) EndTransaction(ctx context.Context, shard int32, p offsets.Pro
 	for _, e := range entries {
 		e.mu.Lock()
 		if e.gone {
+			s.forget(p.ID, e)
 			e.mu.Unlock()
 			continue
 		}
 		e.deliver(e.group.EndTxn(time.Now(), p.ID, commit))
+		s.forget(p.ID, e)
 		e.finish(false)
 	}
-	s.forget(p.ID)
 	return nil
 }
 
-// note remembers that a group has offsets of a producer's transaction.
+// note remembers that a group has offsets of a producer's transaction, or is about to. The caller holds the group's lock.
 func (s *shard) note(producer int64, e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,8 +275,18 @@ func (s *shard) noted(producer int64) []*entry {
 	return slices.Collect(maps.Keys(s.txns[producer]))
 }
 
-func (s *shard) forget(producer int64) {
+// forget is the reverse of note.
+func (s *shard) forget(producer int64, e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.txns, producer)
+	if delete(s.txns[producer], e); len(s.txns[producer]) == 0 {
+		delete(s.txns, producer)
+	}
+}
+
+// settle forgets a group that has nothing of the transaction after all. The caller holds the group's lock.
+func (s *shard) settle(producer int64, e *entry) {
+	if !e.group.knowsTxn(producer) {
+		s.forget(producer, e)
+	}
 }

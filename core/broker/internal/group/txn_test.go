@@ -126,6 +126,56 @@ func TestMarkersWaitForOffsets(t *testing.T) {
 	})
 }
 
+// TestMarkersWaitForVerifiedOffsets: what a coordinator has just taken for part of an open transaction isn't written behind the
+// marker that ends it.
+func TestMarkersWaitForVerifiedOffsets(t *testing.T) {
+	disk := offsetstest.NewDisk()
+	m := loadedManager(t, offsetstest.NewStore(disk), testConfig())
+	p := offsets.Producer{ID: 1}
+	ended := make(chan error, 1)
+	_, err := m.TxnCommit(t.Context(), "g", inTxn(p, "t", 5), func() error {
+		go func() { ended <- m.EndTransaction(context.Background(), shardOf("g"), p, true, 1) }()
+		select {
+		case err := <-ended: // without waiting
+			ended <- err
+		case <-time.After(100 * time.Millisecond): // it waits, or hasn't begun, which is as good
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-ended)
+	at, err := stableOffset(t, m, "g", "t")
+	require.NoError(t, err)
+	require.EqualValues(t, 5, at)
+}
+
+// TestNothingJoinsAnEndingTransaction: while a marker is being written, the group asks again whether the transaction is open.
+func TestNothingJoinsAnEndingTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := offsetstest.NewStore(offsetstest.NewDisk())
+		m := newManager(t, store, testConfig())
+		synctest.Wait()
+		p := offsets.Producer{ID: 1}
+		_, err := m.TxnCommit(t.Context(), "g", inTxn(p, "t", 5), fine)
+		require.NoError(t, err)
+		gate := make(chan struct{})
+		store.Before = func(_ context.Context, _ int32, b *offsets.Batch) error {
+			if b != nil && b.Ended != offsets.NotEnded {
+				<-gate
+			}
+			return nil
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- m.EndTransaction(t.Context(), shardOf("g"), p, true, 1) }()
+		synctest.Wait()
+		_, err = m.TxnCommit(t.Context(), "g", inTxn(p, "t", 6), func() error { return errNoTxn })
+		require.ErrorIs(t, err, errNoTxn)
+		close(gate)
+		require.NoError(t, <-ended)
+		require.EqualValues(t, 5, committed(t, m, "g", "t"))
+	})
+}
+
 func TestTransactionalMembers(t *testing.T) {
 	s := newSim(t)
 	p := offsets.Producer{ID: 1}
