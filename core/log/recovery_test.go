@@ -109,6 +109,15 @@ func TestBadTails(t *testing.T) {
 	}
 }
 
+// flipLastBit damages the end of a file: the last record of a segment.
+func flipLastBit(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	b[len(b)-1] ^= 1
+	require.NoError(t, os.WriteFile(path, b, 0o644))
+}
+
 // A bad batch in a segment that isn't the last one: all that follows goes, so that there is no hole.
 func TestBadBatchDropsLaterSegments(t *testing.T) {
 	o := setup(t)
@@ -118,10 +127,7 @@ func TestBadBatchDropsLaterSegments(t *testing.T) {
 	infos := l.Segments()
 	require.Greater(t, len(infos), 4)
 	require.NoError(t, l.release(false))
-	b, err := os.ReadFile(infos[2].Path)
-	require.NoError(t, err)
-	b[len(b)-1] ^= 1
-	require.NoError(t, os.WriteFile(infos[2].Path, b, 0o644))
+	flipLastBit(t, infos[2].Path)
 	l = crash(t, l)
 	end := infos[3].BaseOffset - 1
 	requireValues(t, l, 0, end, 20)
@@ -152,12 +158,9 @@ func TestInterruptedCutLeavesNoHole(t *testing.T) {
 	fill(t, l, 30, 1, 20)
 	infos := l.Segments()
 	require.NoError(t, l.release(false))
-	b, err := os.ReadFile(infos[2].Path)
-	require.NoError(t, err)
-	b[len(b)-1] ^= 1
-	require.NoError(t, os.WriteFile(infos[2].Path, b, 0o644))
+	flipLastBit(t, infos[2].Path)
 	o.Storage = &removalFails{}
-	_, err = Open(t.Context(), o)
+	_, err := Open(t.Context(), o)
 	require.ErrorIs(t, err, syscall.EIO)
 	o.Storage = &plainStorage{}
 	l = open(t, o)
@@ -176,10 +179,7 @@ func TestRecoveryPointIsBelieved(t *testing.T) {
 	require.EqualValues(t, 30, l.RecoveryPoint())
 	infos := l.Segments()
 	require.NoError(t, l.release(false))
-	b, err := os.ReadFile(infos[1].Path)
-	require.NoError(t, err)
-	b[len(b)-1] ^= 1 // in a record: nothing that a look at the headers would find
-	require.NoError(t, os.WriteFile(infos[1].Path, b, 0o644))
+	flipLastBit(t, infos[1].Path) // in a record: nothing that a look at the headers would find
 	l = crash(t, l)
 	require.EqualValues(t, 30, l.EndOffset())
 }

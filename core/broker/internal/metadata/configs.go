@@ -300,11 +300,9 @@ func (c *Configs) see(ctx context.Context, ch election.Change) {
 		if tries == 0 && ctx.Err() == nil {
 			c.o.Logger.Warn("could not read a configuration that changed, will try on", "kind", ch.Entity.Kind, "name", ch.Entity.Name, "error", err)
 		}
-		t := time.NewTimer(seePause)
 		select {
-		case <-t.C:
+		case <-time.After(seePause):
 		case <-ctx.Done():
-			t.Stop()
 		}
 	}
 }
