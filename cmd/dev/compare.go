@@ -39,7 +39,7 @@ Rows: ` + strings.Join(compare.Names(), ", ") + ".",
 	c.Flags().DurationVar(&o.Duration, "duration", o.Duration, "how long one load is measured")
 	c.Flags().DurationVar(&o.WarmUp, "warm-up", o.WarmUp, "load on each broker before anything is measured: Kafka's JIT needs 20 s")
 	c.Flags().DurationVar(&o.Idle, "idle", o.Idle, "how long idle brokers are watched")
-	c.Flags().TextVar(&touch, "touch", touch, "bytes of the page cache to write before, so that a virtual machine has its memory")
+	c.Flags().TextVar(&touch, "touch", touch, "bytes of memory to use once before each load, so that a virtual machine has it")
 	c.Flags().StringVar(&markdown, "markdown", "", "a document to write the tables into, with date and machine, such as cmd/barnabas/BENCHMARKS.md")
 	return c
 }

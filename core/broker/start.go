@@ -377,7 +377,7 @@ func (b *Broker) listen(ctx context.Context) (err error) {
 		Limits:          b.limits(ctx, c),
 		MaxIdle:         maxIdle(c.ConnectionsMaxIdle),
 		SendBuffer:      int(c.SocketSendBufferBytes),
-		ReceiveBuffer:   int(c.SocketReceiveBufferBytes),
+		ReceiveBuffer:   receiveBuffer(c),
 		Meter:           b.requests,
 	})
 	if err != nil {

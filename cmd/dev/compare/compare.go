@@ -25,12 +25,12 @@ type Options struct {
 	Duration time.Duration // of one load, once
 	WarmUp   time.Duration // of each broker, over all loads
 	Idle     time.Duration
-	Touch    int64 // bytes of the page cache that are written once before, so that the machine has all of that memory
+	Touch    int64 // bytes of memory to use once right before each load, so that the machine has them: see limits.Touch
 }
 
 // Defaults are the options that the targets are meant for.
 func Defaults() Options {
-	return Options{Storages: []string{"mmap", "sendfile"}, Rounds: 3, Duration: 3 * time.Second, WarmUp: 45 * time.Second, Idle: 12 * time.Second, Touch: 6 << 30}
+	return Options{Storages: []string{"mmap", "sendfile"}, Rounds: 3, Duration: 3 * time.Second, WarmUp: 45 * time.Second, Idle: 12 * time.Second, Touch: 4 << 30}
 }
 
 // Comparison is one run of all that is measured.
@@ -49,10 +49,12 @@ type Comparison struct {
 // settle is how long brokers are left alone after a topic was deleted: its files go in the background.
 const settle = 1500 * time.Millisecond
 
-// properties are set on both brokers: what is deleted goes at once, or gigabytes wait on the disk.
+// properties are set on both brokers: what is deleted goes at once, or gigabytes wait on the disk, and sockets receive as well as
+// the system can, which is what Barnabas does by default.
 func properties() map[string]string {
 	return map[string]string{
 		"log.segment.delete.delay.ms": "500",
+		"socket.receive.buffer.bytes": "-1",
 		// As Kafka has them, whatever the tests' brokers are started with.
 		"group.initial.rebalance.delay.ms": "3000",
 		"offsets.topic.num.partitions":     "50",

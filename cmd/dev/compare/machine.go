@@ -20,7 +20,7 @@ func (c *Comparison) Conditions() string {
 		runtime.NumCPU(), field("/proc/cpuinfo", "model name"), runtime.GOARCH, memory(), firstLine("uname", "-sr"), runtime.Version(), c.pgo(), firstLine("java", "-version"))
 	fmt.Fprintf(&b, "Barnabas as of its tree beside Apache Kafka %s (KRaft, 1 GiB of heap), clusters beside Apache Kafka %s (ZooKeeper, %s of heap each).\n",
 		peers.KafkaVersion, peers.Kafka39Version, clusterHeap)
-	fmt.Fprintf(&b, "%d rounds of %s each, after a warm-up of %s; %s of page cache touched before.\n", c.Rounds, c.Duration, c.WarmUp, gib(c.Touch))
+	fmt.Fprintf(&b, "%d rounds of %s each, after a warm-up of %s; %s of memory used once before each.\n", c.Rounds, c.Duration, c.WarmUp, gib(c.Touch))
 	return b.String()
 }
 

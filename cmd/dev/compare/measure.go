@@ -34,9 +34,6 @@ func (c *Comparison) measureLoads(ctx context.Context) ([]Figure, error) {
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.touch(ctx); err != nil {
-		return nil, err
-	}
 	brokers, stop, err := c.startAll(ctx)
 	defer stop()
 	if err != nil {
@@ -58,20 +55,6 @@ func (c *Comparison) measureLoads(ctx context.Context) ([]Figure, error) {
 		figures = append(figures, of...)
 	}
 	return figures, nil
-}
-
-// touch has the machine give the memory that the page cache will need: a virtual machine may get it when it is first used,
-// which would count for whoever comes first.
-func (c *Comparison) touch(ctx context.Context) error {
-	if c.Touch <= 0 {
-		return nil
-	}
-	cost, err := limits.Append(ctx, c.Dir, 1<<20, c.Touch)
-	if err != nil {
-		return fmt.Errorf("touch the page cache: %w", err)
-	}
-	c.Env.Say("touched %d MiB of the page cache (%s)", c.Touch>>20, cost)
-	return nil
 }
 
 // startAll starts a broker of each kind, Kafka's first. stop, which is never nil, ends those that run.
@@ -136,6 +119,9 @@ func (c *Comparison) measureLoad(ctx context.Context, l *load, brokers []broker)
 		}
 		for turn := range brokers {
 			i := (round + turn) % len(brokers)
+			if err := limits.Touch(ctx, c.Touch); err != nil {
+				return nil, err
+			}
 			result, err := l.put(ctx, brokers[i], c.Duration*time.Duration(max(l.longer, 1)))
 			if err != nil {
 				return nil, err

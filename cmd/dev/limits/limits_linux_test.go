@@ -15,6 +15,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const some = 32 << 20
 
+func TestTouchedMemoryIsGivenBack(t *testing.T) {
+	require.NoError(t, Touch(t.Context(), 600<<20)) // two steps, and a part of one
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, Touch(ctx, 1), context.Canceled)
+}
+
 func TestWhatIsDoneIsMeasured(t *testing.T) {
 	dir := t.TempDir()
 	appended, err := Append(t.Context(), dir, 64<<10, some)

@@ -12,6 +12,9 @@ var errLinux = errors.New("the machine's limits are measured on Linux only")
 // Append is for Linux only.
 func Append(context.Context, string, int, int64) (Cost, error) { return Cost{}, errLinux }
 
+// Touch is for Linux only.
+func Touch(context.Context, int64) error { return errLinux }
+
 // Sendfile is for Linux only.
 func Sendfile(context.Context, string, int, int64) (Cost, error) { return Cost{}, errLinux }
 

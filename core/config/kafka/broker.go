@@ -52,7 +52,7 @@ type BrokerConfig struct {
 	ConnectionsMaxIdle           time.Duration    `kafka:"connections.max.idle.ms"` // negative is never
 	SocketRequestMaxBytes        int32            `kafka:"socket.request.max.bytes"`
 	SocketSendBufferBytes        int32            `kafka:"socket.send.buffer.bytes"`    // -1: the system's
-	SocketReceiveBufferBytes     int32            `kafka:"socket.receive.buffer.bytes"` // -1: the system's
+	SocketReceiveBufferBytes     int32            `kafka:"socket.receive.buffer.bytes"` // -1 and the default: the system's
 
 	FetchMaxBytes                int32 `kafka:"fetch.max.bytes"`
 	FetchSessionCacheSlots       int32 `kafka:"max.incremental.fetch.session.cache.slots"`

@@ -1,5 +1,11 @@
 package kafka
 
+import "strconv"
+
+// DefaultSocketReceiveBuffer is Apache Kafka's default of socket.receive.buffer.bytes. Here it stands for what the system does by
+// itself, as -1 does.
+const DefaultSocketReceiveBuffer = 100 << 10
+
 // propertiesNetwork defines the broker properties about
 // listeners, connections, sockets and requests.
 func propertiesNetwork() []Definition {
@@ -26,7 +32,7 @@ func propertiesNetwork() []Definition {
 		{Name: "socket.connection.setup.timeout.max.ms", Type: Long, Default: "30000", NoEffect: becauseDialing, Doc: "Longest wait for a connection to another broker."},
 		{Name: "socket.connection.setup.timeout.ms", Type: Long, Default: "10000", Doc: "First wait for a connection to another broker."},
 		{Name: "socket.listen.backlog.size", Type: Int, Default: "50", Valid: atLeast(1), NoEffect: becauseBacklog, Doc: "Connections that may wait to be accepted."},
-		{Name: "socket.receive.buffer.bytes", Type: Int, Default: "102400", Doc: "Receive buffer of each connection, in bytes; -1 is the system's default."},
+		{Name: "socket.receive.buffer.bytes", Type: Int, Default: strconv.Itoa(DefaultSocketReceiveBuffer), Doc: "Receive buffer of each connection, in bytes. -1 and the default leave it to the system, which lets it grow with what clients send; any other size is set, and stays."},
 		{Name: "socket.request.max.bytes", Type: Int, Default: "104857600", Valid: atLeast(1), Doc: "Largest request, in bytes."},
 		{Name: "socket.send.buffer.bytes", Type: Int, Default: "102400", Doc: "Send buffer of each connection, in bytes; -1 is the system's default."},
 		{Name: "telemetry.max.bytes", Type: Int, Default: "1048576", Valid: atLeast(1), NoEffect: becauseTelemetry, Doc: "Largest set of metrics that a client may push, in bytes."},
