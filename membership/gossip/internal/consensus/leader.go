@@ -68,7 +68,7 @@ func (n *Node) handlers(more map[string]rpc.Handler) map[string]rpc.Handler {
 func (n *Node) lead(ctx context.Context) {
 	r := n.raft.Load()
 	term := r.CurrentTerm()
-	if err := r.Barrier(0).Error(); err != nil || ctx.Err() != nil {
+	if err := n.await(ctx, r.Barrier(0)); err != nil || ctx.Err() != nil {
 		return // raft has stopped leading; it notifies again when it leads again
 	}
 	n.network.decided() // what the leader before told nobody any more
@@ -126,7 +126,7 @@ func (n *Node) endSessions(l *leading, over []uint64) {
 	if len(living) > 0 {
 		n.c.Logger.Info("brokers were silent for too long and are taken for dead", "sessions", living, "session_timeout", n.c.Timings.Session)
 		if text, err := encodeCommand(&machine.Command{CloseSessions: living}); err == nil {
-			_ = n.raft.Load().Apply(text, n.c.Timings.Patience()).Error() // one who can't write doesn't lead any more
+			_ = n.await(n.ctx, n.raft.Load().Apply(text, n.c.Timings.Patience())) // one who can't write doesn't lead any more
 		}
 	}
 	l.mu.Lock()
@@ -155,7 +155,7 @@ func (n *Node) verify() (uint64, error) {
 		return 0, err
 	}
 	index := n.replica.applied()
-	if err := n.raft.Load().VerifyLeader().Error(); err != nil {
+	if err := n.await(n.ctx, n.raft.Load().VerifyLeader()); err != nil {
 		return 0, errNotLeader()
 	}
 	return index, nil
@@ -207,14 +207,7 @@ func (n *Node) applyHere(ctx context.Context, text []byte) (Applied, error) {
 		return Applied{}, err
 	}
 	future := n.raft.Load().Apply(text, n.c.Timings.Patience())
-	done := make(chan error, 1)
-	go func() { done <- future.Error() }() // ends at the latest when raft stops leading, or with Close
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		return Applied{}, &rpc.Error{Code: codeUnknown, Text: ctx.Err().Error()}
-	}
-	switch {
+	switch err = n.await(ctx, future); {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrEnqueueTimeout):
 		return Applied{}, errNotLeader()
 	case err != nil:

@@ -34,6 +34,7 @@ type Node struct {
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
+	down    chan struct{} // closed when raft has been shut down, and answers no call any more
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -50,7 +51,7 @@ func Open(c Config, handlers map[string]rpc.Handler) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{c: c, store: st, replica: newReplica(c.Observer), changed: make(chan struct{})}
+	n := &Node{c: c, store: st, replica: newReplica(c.Observer), changed: make(chan struct{}), down: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -123,6 +124,7 @@ func (n *Node) Close(ctx context.Context) error {
 	n.server.Close()
 	n.client.Close()
 	err := r.Shutdown().Error()
+	close(n.down)
 	if nerr := n.network.Close(); err == nil {
 		err = nerr
 	}
@@ -204,7 +206,7 @@ func (n *Node) upkeep() {
 	for {
 		select {
 		case <-n.replica.compact:
-			if err := n.raft.Load().Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) && n.ctx.Err() == nil {
+			if err := n.await(n.ctx, n.raft.Load().Snapshot()); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) && n.ctx.Err() == nil {
 				n.c.Logger.Warn("could not write a snapshot of the coordination's state; its log grows on", "dir", n.c.Dir, "err", err)
 			}
 		case <-failure:

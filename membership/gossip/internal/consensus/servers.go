@@ -31,7 +31,7 @@ func (n *Node) Bootstrap(servers []Server) error {
 		}
 		c.Servers = append(c.Servers, raft.Server{Suffrage: suffrage, ID: raft.ServerID(s.ID), Address: raft.ServerAddress(s.Address)})
 	}
-	return n.raft.Load().BootstrapCluster(c).Error()
+	return n.await(n.ctx, n.raft.Load().BootstrapCluster(c))
 }
 
 // Servers gives the configuration as this server knows it, and its index in the log: 0 when there is none.
@@ -41,7 +41,7 @@ func (n *Node) Servers() ([]Server, uint64) {
 		return nil, 0
 	}
 	f := r.GetConfiguration()
-	if f.Error() != nil {
+	if f.Error() != nil { // raft answers at once
 		return nil, 0
 	}
 	var all []Server
@@ -124,32 +124,24 @@ func (n *Node) hopeless() error {
 func (n *Node) SetServer(ctx context.Context, s Server, index uint64) error {
 	wait := n.wait(ctx)
 	if s.Voter {
-		return n.changing(n.raft.Load().AddVoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), index, wait))
+		return n.changing(ctx, n.raft.Load().AddVoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), index, wait))
 	}
-	return n.changing(n.raft.Load().AddNonvoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), index, wait))
+	return n.changing(ctx, n.raft.Load().AddNonvoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), index, wait))
 }
 
 // Demote makes a voter follow only. See SetServer.
 func (n *Node) Demote(ctx context.Context, server string, index uint64) error {
-	return n.changing(n.raft.Load().DemoteVoter(raft.ServerID(server), index, n.wait(ctx)))
+	return n.changing(ctx, n.raft.Load().DemoteVoter(raft.ServerID(server), index, n.wait(ctx)))
 }
 
 // RemoveServer takes a server out of the configuration. See SetServer.
 func (n *Node) RemoveServer(ctx context.Context, server string, index uint64) error {
-	return n.changing(n.raft.Load().RemoveServer(raft.ServerID(server), index, n.wait(ctx)))
+	return n.changing(ctx, n.raft.Load().RemoveServer(raft.ServerID(server), index, n.wait(ctx)))
 }
 
 // TransferLeadership makes another voter leader, which is chosen by who has most of the log.
 func (n *Node) TransferLeadership(ctx context.Context) error {
-	future := n.raft.Load().LeadershipTransfer()
-	done := make(chan error, 1)
-	go func() { done <- future.Error() }() // raft bounds it by its election timeout
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return n.await(ctx, n.raft.Load().LeadershipTransfer()) // raft bounds it by its election timeout
 }
 
 func (n *Node) wait(ctx context.Context) time.Duration {
@@ -159,12 +151,12 @@ func (n *Node) wait(ctx context.Context) time.Duration {
 	return n.c.Timings.Patience()
 }
 
-func (n *Node) changing(f raft.IndexFuture) error {
-	err := f.Error()
+func (n *Node) changing(ctx context.Context, f raft.Future) error {
+	err := n.await(ctx, f)
 	switch {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
 		return ErrNotLeader
-	case errors.Is(err, raft.ErrLeadershipLost):
+	case errors.Is(err, raft.ErrLeadershipLost), errors.Is(err, raft.ErrRaftShutdown):
 		return fmt.Errorf("%w: %w", election.ErrUnavailable, err)
 	}
 	return err
