@@ -104,10 +104,16 @@ func (m *Manager) make(ctx context.Context, d *dirState, tp TopicPartition) (*Lo
 		// folder goes if nothing is in it yet.
 		_ = os.Remove(o.Dir)
 	}
+	var offline error
 	m.mu.Lock()
 	if err == nil {
 		m.in[l] = d
 		m.logs.Store(tp, l)
+		// A directory that fails tells the logs that it finds: this one, or else its failure is seen here, before anybody gets the log.
+		if failure := d.Err(); failure != nil {
+			l.Fail(failure)
+		}
+		offline = m.online(l) // not later: Close may be waiting, and closes the log
 	} else {
 		d.logs.Add(-1)
 	}
@@ -116,12 +122,9 @@ func (m *Manager) make(ctx context.Context, d *dirState, tp TopicPartition) (*Lo
 	m.mu.Unlock()
 	m.makers.Done()
 
-	switch failure := d.Err(); {
-	case err == nil && failure != nil:
-		l.Fail(failure) // the directory failed meanwhile, and told the logs that it had
-		return l, m.online(l)
+	switch {
 	case err == nil:
-		return l, nil
+		return l, offline
 	case ctx.Err() != nil:
 		return nil, err
 	case !noDescriptors(err):

@@ -143,6 +143,9 @@ func (c *Comparison) clusterLoads(ctx context.Context, clusters []*cluster) erro
 			if err := pause(ctx, settle); err != nil {
 				return err
 			}
+			if err := c.touch(ctx); err != nil {
+				return err
+			}
 			result, err := l.put(ctx, x.broker, c.Duration)
 			if err != nil {
 				return err

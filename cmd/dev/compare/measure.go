@@ -57,6 +57,14 @@ func (c *Comparison) measureLoads(ctx context.Context) ([]Figure, error) {
 	return figures, nil
 }
 
+// touch has the machine give the memory that what is measured next will need.
+func (c *Comparison) touch(ctx context.Context) error {
+	if err := limits.Touch(ctx, c.Touch); err != nil {
+		return fmt.Errorf("have memory there before a load (--touch 0 goes without): %w", err)
+	}
+	return nil
+}
+
 // startAll starts a broker of each kind, Kafka's first. stop, which is never nil, ends those that run.
 func (c *Comparison) startAll(ctx context.Context) (brokers []broker, stop func(), err error) {
 	var ends []func()
@@ -105,6 +113,9 @@ func (c *Comparison) measureLoad(ctx context.Context, l *load, brokers []broker)
 	of := newSamples(len(brokers), len(l.measures))
 	bound, reference := newSamples(1, len(l.measures))[0], newSamples(1, len(l.measures))[0]
 	for round := range c.Rounds {
+		if err := c.touch(ctx); err != nil {
+			return nil, err
+		}
 		now, err := c.bounds.measure(ctx, c.Dir, l.limits)
 		if err != nil {
 			return nil, err
@@ -119,7 +130,7 @@ func (c *Comparison) measureLoad(ctx context.Context, l *load, brokers []broker)
 		}
 		for turn := range brokers {
 			i := (round + turn) % len(brokers)
-			if err := limits.Touch(ctx, c.Touch); err != nil {
+			if err := c.touch(ctx); err != nil {
 				return nil, err
 			}
 			result, err := l.put(ctx, brokers[i], c.Duration*time.Duration(max(l.longer, 1)))

@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/barnabas-mq/barnabas/cmd/barnabas/bench"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -16,7 +19,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const some = 32 << 20
 
 func TestTouchedMemoryIsGivenBack(t *testing.T) {
-	require.NoError(t, Touch(t.Context(), 600<<20)) // two steps, and a part of one
+	const bytes = 600 << 20 // two parts, and some of a third
+	before, err := bench.Measure(os.Getpid())
+	require.NoError(t, err)
+	require.NoError(t, Touch(t.Context(), bytes))
+	after, err := bench.Measure(os.Getpid())
+	require.NoError(t, err)
+	require.Less(t, after.RSSAnon-before.RSSAnon, int64(bytes/4))
+	var most unix.Rusage
+	require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &most))
+	require.Greater(t, most.Maxrss<<10, int64(bytes), "it was not used")
+
+	require.NoError(t, Touch(t.Context(), 0))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, Touch(ctx, 1), context.Canceled)
