@@ -18,6 +18,7 @@ func (d *dev) coordinationsCommand() *cobra.Command {
 	}
 	c.Flags().IntVar(&m.Rounds, "rounds", 3, "how often each is measured; the median counts")
 	c.Flags().DurationVar(&m.Idle, "idle", 30*time.Second, "how long idle brokers are watched")
+	c.Flags().IntVar(&m.Servers, "zookeeper-servers", 1, "how many servers ZooKeeper has, 1, or 3 and more; each forces to the disk what it acknowledges")
 	c.Flags().DurationVar(&m.Starve, "starve", 0, "how long other processes keep all cores busy, to see that no broker is taken for dead: the target is meant for 10m")
 	return c
 }

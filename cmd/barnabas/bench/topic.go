@@ -20,11 +20,15 @@ const (
 	patience = 30 * time.Second
 	// unknownFor is how long somebody else's topic may be unknown: one that was created just now is not known everywhere yet.
 	unknownFor = 2 * time.Second
+	// again is how soon it is seen that what was asked for is there: by default a client that was sent to the wrong leader looks for
+	// another after 5 s only, which would be most of what creating a topic is measured to take.
+	again = 50 * time.Millisecond
 )
 
 // newClient makes a client for what is done before and after the load. The caller closes it.
 func newClient(addr string) (*kgo.Client, error) {
-	return kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(patience), kgo.ClientID(clientID))
+	return kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(patience), kgo.ClientID(clientID), kgo.MetadataMinAge(again),
+		kgo.RetryBackoffFn(func(int) time.Duration { return again }), kgo.RequestRetries(int(patience/again)))
 }
 
 // admin runs f with a client for administration.
@@ -122,7 +126,7 @@ func leaders(ctx context.Context, a *kadm.Client, topic string, unknown time.Dur
 		if errors.Is(err, errUnknown) && time.Since(begin) >= unknown {
 			return nil, err
 		}
-		if pause(ctx, 50*time.Millisecond) != nil {
+		if pause(ctx, again) != nil {
 			return nil, err
 		}
 	}

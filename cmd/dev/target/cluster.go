@@ -38,6 +38,8 @@ type ClusterOptions struct {
 	Properties   map[string]string // over those that every broker of a cluster is started with
 	Offsets      string            // Barnabas' offsets store, "topic" or "zookeeper"; "" is its default
 	Heap         string            // of each of Kafka's JVMs; "" is 256M
+	Servers      int               // of ZooKeeper; 0 is 1
+	Sync         bool              // whether ZooKeeper forces what it acknowledges to the disk, as it does outside tests
 }
 
 // Cluster is several brokers, as processes, on a ZooKeeper of their own or without any.
@@ -88,7 +90,7 @@ func (o Opener) OpenCluster(ctx context.Context, opts ClusterOptions) (*Cluster,
 	case Memberlist:
 		c.Name += " " + Memberlist
 	case ZooKeeper, "":
-		if c.zookeeper, err = zktest.Start(ctx, zktest.Options{Dir: filepath.Join(dir, "zookeeper")}); err != nil {
+		if c.zookeeper, err = zktest.Start(ctx, zktest.Options{Dir: filepath.Join(dir, "zookeeper"), Servers: opts.Servers, Sync: opts.Sync}); err != nil {
 			c.Close()
 			return nil, err
 		}
