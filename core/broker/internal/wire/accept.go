@@ -62,6 +62,7 @@ func (s *Server) admit(l *listener, nc net.Conn) {
 	c.room.L = &c.mu
 	c.in.pool, c.in.max, c.in.moved = &s.buffers, s.options.MaxRequestBytes, &c.progress
 	c.in.src.attach(nc)
+	c.in.src.idle = c.sendHeld
 	c.seen.since = time.Now()
 	if tcp, ok := nc.(*net.TCPConn); ok {
 		c.tcp = tcp

@@ -38,6 +38,7 @@ type frameReader struct {
 // ended between two frames.
 func (f *frameReader) next() ([]byte, error) {
 	f.release()
+	f.src.waited = false
 	size, err := f.size()
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ const (
 	keyPanic    int16 = 102
 	keyViews    int16 = 103 // answers with views, see views
 	keySoon     int16 = 98  // answers with its body, soon; a body "later", "silent", "close" or "panic" is as the key of that name
+	keySmall    int16 = 97  // answers with nothing, soon
 	keyVersions int16 = 18
 )
 
@@ -85,6 +86,8 @@ func (h *testHandler) Serve(ctx context.Context, r *Request) Reply {
 		resp := r.NewResponse()
 		resp.B = append(resp.B, r.Body...)
 		return RespondSoon(resp)
+	case keySmall:
+		return RespondSoon(r.NewResponse())
 	case keySilent:
 		return Silence()
 	case keyClose:

@@ -91,7 +91,7 @@ type asked struct {
 // Respond is the reply that sends r.
 func Respond(r *Response) Reply { return Reply{response: r} }
 
-// RespondSoon is the reply that sends r, maybe together with the response to the next request: when that is there already and
+// RespondSoon is the reply that sends r, maybe together with the response to the next request: when that is being read already and
 // is of the same kind. The handler promises that requests of this kind never wait for anything but the disk. It saves a
 // client that pipelines small requests, and the broker, most of their system calls.
 func RespondSoon(r *Response) Reply { return Reply{response: r, soon: true} }

@@ -5,7 +5,14 @@ package wire
 import "net"
 
 // source reads from a connection.
-type source struct{ conn net.Conn }
+type source struct {
+	conn   net.Conn
+	idle   func() error // never called
+	waited bool
+}
+
+// flows says that what was read since waited was set to false was there already, and that idle is called before a wait.
+func (s *source) flows() bool { return false }
 
 // attach makes s read from c.
 func (s *source) attach(c net.Conn) { s.conn = c }
