@@ -168,6 +168,14 @@ func twin(ctx context.Context, f *Field) error {
 
 // create makes a topic with one partition on some brokers, the first of them its leader.
 func (c *Cluster) create(ctx context.Context, topic string, replicas ...*Broker) error {
+	if err := c.plant(ctx, topic, replicas...); err != nil {
+		return err
+	}
+	return c.InSync(ctx, topic, patience)
+}
+
+// plant is create that waits for nobody.
+func (c *Cluster) plant(ctx context.Context, topic string, replicas ...*Broker) error {
 	assignment := kmsg.NewCreateTopicsRequestTopicReplicaAssignment()
 	for _, b := range replicas {
 		assignment.Replicas = append(assignment.Replicas, int32(b.ID))
@@ -177,10 +185,8 @@ func (c *Cluster) create(ctx context.Context, topic string, replicas ...*Broker)
 	t.ReplicaAssignment = append(t.ReplicaAssignment, assignment)
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.TimeoutMillis, req.Topics = 30_000, append(req.Topics, t)
-	if _, err := req.RequestWith(ctx, c.client); err != nil {
-		return err
-	}
-	return c.InSync(ctx, topic, patience)
+	_, err := req.RequestWith(ctx, c.client)
+	return err
 }
 
 // writer is a client that writes to first partitions.

@@ -40,6 +40,7 @@ type Options struct {
 	Mixed     bool              // only the last broker is Apache Kafka
 	Dir       string            // an empty folder
 	Brokers   int               // 0 is 3
+	Votes     int               // how many of these vote, on memberlist; 0 is the broker's default
 	Storage   string            // "" is the broker's default
 	ZooKeeper *zktest.Ensemble  // runs; nil for brokers that agree through memberlist and raft
 	Root      string            // the path in ZooKeeper below which the cluster keeps its nodes
@@ -61,7 +62,7 @@ func NewCluster(o Options) (*Cluster, error) {
 	if o.ZooKeeper != nil {
 		c.coordination = &zookeeper{network: c.Network, servers: o.ZooKeeper, root: o.Root}
 	} else {
-		c.coordination = newMemberlist(c.Network, c.brokers, o.Brokers)
+		c.coordination = newMemberlist(c.Network, c.brokers, o.Brokers, o.Votes)
 	}
 	for id := 1; id <= o.Brokers; id++ {
 		b := &Broker{ID: id, bin: o.Binary, dir: filepath.Join(o.Dir, fmt.Sprintf("broker-%d", id)), storage: o.Storage, properties: o.Property}

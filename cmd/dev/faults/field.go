@@ -16,7 +16,8 @@ type Field struct {
 	Long   bool // whether there is time
 	Say    func(format string, args ...any)
 
-	run *verify.Run
+	run       *verify.Run
+	decisions int // how many were asked for to see that any is taken
 }
 
 // topic is the topic under load.

@@ -23,13 +23,14 @@ type memberlist struct {
 	network *network.Network
 	brokers func() []*Broker
 	first   int // how many brokers begin the cluster
+	votes   int // how many of these vote; 0 is the broker's default
 
 	mu    sync.Mutex
 	ports map[netip.AddrPort]string // the brokers' coordination ports, from which their datagrams come
 }
 
-func newMemberlist(n *network.Network, brokers func() []*Broker, first int) *memberlist {
-	return &memberlist{network: n, brokers: brokers, first: first, ports: map[netip.AddrPort]string{}}
+func newMemberlist(n *network.Network, brokers func() []*Broker, first, votes int) *memberlist {
+	return &memberlist{network: n, brokers: brokers, first: first, votes: votes, ports: map[netip.AddrPort]string{}}
 }
 
 // ends is where a broker's coordination is reached.
@@ -70,7 +71,11 @@ func (m *memberlist) section(b *Broker) string {
 			join = append(join, fmt.Sprintf("%q", other.ends.gate.Addr()))
 		}
 	}
-	return fmt.Sprintf("memberlist:\n    bind: %q\n    advertise: %q\n    join: [%s]\n", b.ends.bind, b.ends.gate.Addr(), strings.Join(join, ", "))
+	section := fmt.Sprintf("memberlist:\n    bind: %q\n    advertise: %q\n    join: [%s]\n", b.ends.bind, b.ends.gate.Addr(), strings.Join(join, ", "))
+	if m.votes > 0 {
+		section += fmt.Sprintf("    voters: %d\n", m.votes)
+	}
+	return section
 }
 
 func (m *memberlist) session() time.Duration { return memberlistSession }

@@ -38,6 +38,10 @@ var ErrPromise = errors.New("a promise was broken")
 // Run runs one scenario on a cluster of its own. The error says what doesn't hold. Files stay in the folder of the options.
 func (s Scenario) Run(ctx context.Context, o Setting) (Result, error) {
 	begin := time.Now()
+	if s.Brokers > 0 {
+		o.Brokers = s.Brokers
+	}
+	o.Votes = s.Votes
 	c, err := NewCluster(o.Options)
 	if err != nil {
 		return Result{}, err

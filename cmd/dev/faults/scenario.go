@@ -19,6 +19,8 @@ type Scenario struct {
 	Voters bool
 	// Minority says that what is left is less than a majority of the brokers, and has to go on all the same: on memberlist it doesn't.
 	Minority bool
+	Brokers  int // how many there are; 0 is three
+	Votes    int // how many of them vote at first, on memberlist; 0 is three
 	// Stale says that leaders are deposed here without knowing it: until they do they answer readers in good faith, as in Apache
 	// Kafka, and what they tell as a partition's end may lie behind the times.
 	Stale bool
@@ -99,6 +101,9 @@ func Scenarios() []Scenario {
 		}},
 		{Name: "replaced", About: "a voter dies for good, and a new broker takes its vote and its replicas", Voters: true, Lean: true, Break: replaced},
 		{Name: "recovered", About: "all brokers are killed, two of three voters lose their stores, and the cluster is recovered from the third", Voters: true, Break: recovered},
+		{Name: "five", About: "of five brokers, three of which vote, are killed: one that follows, one that votes, the leader of raft, the controller", Voters: true, Brokers: 5,
+			Load: func(o *verify.Options) { o.Replication = 3 }, Break: five},
+		{Name: "votes", About: "one of five brokers votes, then three do, then all, then three and one again, and what would lose the majority is refused", Voters: true, Brokers: 5, Votes: 1, Break: votes},
 		{Name: "slow", About: "everything between the brokers takes its time", Break: slow},
 		{Name: "coordination-leader", About: "the leader of the coordination is killed: ZooKeeper's, or raft's", Break: coordinationLeader},
 		{Name: "coordination-down", About: "nothing is decided any more, and records flow on", Short: true, Lean: true, Break: coordinationDown},
