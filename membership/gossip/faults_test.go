@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -150,6 +151,38 @@ func TestCutOffController(t *testing.T) {
 			topics, err := first.Metadata().Topics(ctx)
 			require.NoError(t, err)
 			require.Empty(t, topics)
+		})
+	}
+}
+
+// TestLeaderIsMissed cuts raft's leader off from the other four of five brokers, of which three vote: nobody else loses a registration, as another one
+// leads before the sessions are in doubt. All timings are those of the profile lan three times over, so that a busy machine has time.
+func TestLeaderIsMissed(t *testing.T) {
+	t.Parallel()
+	for range 3 { // it is a matter of chance when raft would notice
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			g := newGroup(t)
+			lan, ok := profile("lan")
+			require.True(t, ok)
+			g.timings.Session, g.timings.Heartbeat, g.timings.Election, g.timings.Lease = 3*lan.Session, 3*lan.Heartbeat, 3*lan.Election, 3*lan.Lease
+			g.proxied = true
+			voters := g.voters(3)
+			all := append(slices.Clone(voters), g.run(4), g.run(5))
+			registrations := map[*coordination]election.Registration{}
+			for i, c := range all {
+				registrations[c] = register(t, c, int32(i+1))
+				time.Sleep(g.timings.Session / 4 / time.Duration(len(all))) // so that each was heard of last at another time
+			}
+			dead := leader(t, voters)
+			g.cut(dead.server.id(), true, true)
+			next := leader(t, voters, dead)
+			time.Sleep(g.timings.Session) // as long as no session lasts that hasn't been kept since
+			require.True(t, isClosed(registrations[dead].Lost()))
+			require.Same(t, next, leader(t, voters, dead))
+			for i, c := range all {
+				require.Equal(t, c == dead, isClosed(registrations[c].Lost()), "the registration of broker %d is lost, or isn't", i+1)
+			}
 		})
 	}
 }

@@ -52,8 +52,10 @@ func (t Timings) Patience() time.Duration {
 	return max(3*time.Second, 4*(t.Heartbeat+t.Election)+t.Heartbeat)
 }
 
-// Doubt is how long after a heartbeat that was answered was sent a server must take its session for lost.
-func (t Timings) Doubt() time.Duration { return t.Session * 3 / 4 }
+// Doubt is how long after a heartbeat that was answered was sent a server must take its session for lost. The leader counts the whole session, and
+// from when it received the heartbeat, which was later; so the eighth that is left is only for clocks that don't run equally fast, and for the time
+// from when the session ends here until whoever holds something of it has stopped.
+func (t Timings) Doubt() time.Duration { return t.Session * 7 / 8 }
 
 // Errors about the store. They are wrapped with the directory and what to do.
 var (

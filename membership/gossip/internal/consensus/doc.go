@@ -8,7 +8,7 @@
 //
 // A server that is alive tells the leader so (a heartbeat), which isn't logged. The leader alone ends the session of one that is silent for
 // the session timeout, by a command in the log. A new leader gives every session a full timeout, and so does one that has
-// been asleep itself. A server that got no answer for three quarters of the timeout must take its session for lost: in all cases before the
+// been asleep itself. A server that got no answer for seven eighths of the timeout must take its session for lost: in all cases before the
 // leader does, for the leader makes sure that it still is leader after a heartbeat came and before it answers.
 //
 // What isn't its business: finding servers and deciding who votes (it does what it is told), and what the state means.

@@ -102,6 +102,7 @@ func Open(c Config, handlers map[string]rpc.Handler) (_ *Node, err error) {
 	}))
 	n.running.Go(func() { n.follow(leads, seen) })
 	n.running.Go(n.upkeep)
+	n.running.Go(n.miss)
 	return n, nil
 }
 

@@ -1,0 +1,90 @@
+package consensus
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// This file has a server miss the leader on time. Raft (v1.8.0, runFollower) looks whether it still hears from the leader only at moments that are one
+// to two heartbeat timeouts apart, by chance, so that a death may be noticed as late as after three; sessions hardly last that long without a leader,
+// and those of brokers that live would be over.
+
+// miss has raft look whether it still hears from a leader as soon as that is due, until Close. While there is nothing to miss it wakes
+// about as often as the heartbeat timeout passes.
+func (n *Node) miss() {
+	heartbeat := n.c.Timings.Heartbeat
+	wait := heartbeat
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		planned := time.Now().Add(wait)
+		select {
+		case <-timer.C:
+		case <-n.ctx.Done():
+			return
+		}
+		now := time.Now()
+		if now.Sub(planned) > heartbeat/4 {
+			wait = heartbeat / 4 // this process didn't run, and what it was sent meanwhile may lie unread
+		} else {
+			wait = n.missed(now)
+		}
+		timer.Reset(wait)
+	}
+}
+
+// missed has raft look if this server's turn to miss the leader has come, and says when to call it again.
+func (n *Node) missed(now time.Time) time.Duration {
+	r, heartbeat := n.raft.Load(), n.c.Timings.Heartbeat
+	_, leader := r.LeaderWithID()
+	last := r.LastContact()
+	if r.State() != raft.Follower || leader == "" || last.IsZero() {
+		return heartbeat // it leads, or stands for election, or has missed the leader already
+	}
+	silence, patience := now.Sub(last), turn(heartbeat, 0)
+	if silence >= patience {
+		patience = n.turn(string(leader))
+	}
+	if silence < patience {
+		return patience - silence
+	}
+	if err := look(r); err != nil {
+		n.c.Logger.Debug("raft was not told to look for its leader", "err", err)
+	}
+	return heartbeat
+}
+
+// turn is after how much silence of the leader this server looks. Voters do it one after the other, in the same order at all of them: of those who
+// stand for election at the same time each may get its own vote only, and they try again only after an election timeout. Those before fail, as long as
+// too few have missed the leader: one that still has it doesn't vote. Of three voters the second is elected. Those that don't vote come last.
+func (n *Node) turn(leader string) time.Duration {
+	servers, _ := n.Servers()
+	before := 0
+	for _, s := range servers {
+		if s.ID == n.c.ID && s.Voter {
+			break
+		}
+		if s.Voter && s.ID != leader {
+			before++
+		}
+	}
+	return turn(n.c.Timings.Heartbeat, before)
+}
+
+// turn is the turn of a server that has so many before it: within two heartbeat timeouts.
+func turn(heartbeat time.Duration, before int) time.Duration {
+	return heartbeat + heartbeat*time.Duration(1+min(before, 4))/5
+}
+
+// look has raft look now whether it heard from a leader within the heartbeat timeout, as it does when that timeout is shortened: it is lengthened
+// before, by next to nothing. Only raft decides what comes of it: a server that has heard from a leader meanwhile goes on following.
+func look(r *raft.Raft) error {
+	c := r.ReloadableConfig()
+	longer := c
+	longer.HeartbeatTimeout, longer.ElectionTimeout = c.HeartbeatTimeout+1, c.ElectionTimeout+1
+	if err := r.ReloadConfig(longer); err != nil {
+		return err
+	}
+	return r.ReloadConfig(c)
+}
