@@ -31,6 +31,8 @@ func TestFiguresAgainstTargets(t *testing.T) {
 		{"we need nothing", Figure{Target: atMost(0.5), Ours: []float64{0}, Theirs: []float64{1}}, "pass"},
 		{"absolute", Figure{Target: Target{Limit: 30}, Ours: []float64{30}}, "pass"},
 		{"absolute, above", Figure{Target: Target{Limit: 30}, Ours: []float64{31}, Theirs: []float64{300}}, "MISSED"},
+		{"without a target", Figure{Ours: []float64{30}, Theirs: []float64{300}}, ""},
+		{"without a target, and worse", Figure{Ours: []float64{300}, Theirs: []float64{30}}, "we lose here"},
 		{"nothing measured", Figure{Target: Target{Limit: 30}}, "MISSED"},
 		{"more is better", Figure{Target: atLeast(2), Ours: []float64{4}, Theirs: []float64{2}}, "pass"},
 		{"not enough", Figure{Target: atLeast(2), Ours: []float64{3.9}, Theirs: []float64{2}}, "MISSED"},

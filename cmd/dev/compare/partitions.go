@@ -28,7 +28,8 @@ const manyTopics = 4
 
 func partitionStates() []state {
 	return []state{
-		{name: createMany, unit: "ms to the answer to one request for 1,000 partitions", target: atMost(0.3)},
+		// No target for the answer: Kafka's says that the partitions are decided, ours that they are made (DECISIONS 73).
+		{name: createMany, unit: "ms to the answer to one request for 1,000 partitions"},
 		{name: createMany, sample: usableMany, unit: "ms until all of them can be used", target: atMost(0.3)},
 		{name: restartMany, unit: "s until 4,000 partitions answer, after a clean stop", target: atMost(0.1)},
 		{name: restartMany, sample: restartCPU, unit: "CPU-s until then", target: atMost(0.1)},

@@ -22,7 +22,13 @@ type Target struct {
 func atMost(limit float64) Target  { return Target{Limit: limit, Against: againstKafka} }
 func atLeast(limit float64) Target { return Target{Limit: limit, Against: againstKafka, AtLeast: true} }
 
+// None says whether there is no target: the figure is told, and nothing is asked of it.
+func (t Target) None() bool { return t == Target{} }
+
 func (t Target) String() string {
+	if t.None() {
+		return ""
+	}
 	sign, of := "≤", ""
 	if t.AtLeast {
 		sign = "≥"
@@ -70,8 +76,11 @@ func ratios(ours, theirs []float64) []float64 {
 	return all
 }
 
-// Met says whether the target is met. A ratio to nothing never is, and nothing measured never does.
+// Met says whether the target is met, if there is one. A ratio to nothing never is, and nothing measured never does.
 func (f *Figure) Met() bool {
+	if f.Target.None() {
+		return true
+	}
 	values := f.Ours
 	if f.Target.Against != "" {
 		values = f.Ratios()
@@ -100,6 +109,10 @@ func (f *Figure) Lost() bool {
 // result is the verdict in words.
 func (f *Figure) result() string {
 	switch {
+	case f.Target.None() && f.Lost():
+		return "we lose here"
+	case f.Target.None():
+		return ""
 	case f.Lost() && f.Met():
 		return "pass, but we lose here"
 	case f.Lost():
@@ -205,7 +218,11 @@ func (r *Report) figures() table.Writer {
 		if len(f.Theirs) > 0 {
 			kafka = number(median(f.Theirs))
 		}
-		switch all := f.Ratios(); {
+		all := f.Ratios()
+		if f.Target.None() {
+			all = ratios(f.Ours, f.Theirs)
+		}
+		switch {
 		case len(all) > 0:
 			ratio, spread = number(median(all)), number(all[0])+".."+number(all[len(all)-1])
 		case len(f.Ours) > 0:
