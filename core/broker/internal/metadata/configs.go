@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -276,35 +277,47 @@ func (c *Configs) reload(ctx context.Context) error {
 func (c *Configs) follow(ctx context.Context, w election.Watch) {
 	defer c.done.Done()
 	defer w.Close()
+	var late []election.Change
 	for {
-		changes, err := w.Next(ctx)
+		changes, err := c.next(ctx, w, len(late) > 0)
 		if err != nil {
 			return
 		}
-		for _, ch := range changes {
-			c.see(ctx, ch)
-		}
+		late = c.see(ctx, late, changes)
 	}
 }
 
 // seePause is how long is waited before a change that could not be read is read again.
 const seePause = 200 * time.Millisecond
 
-// see puts a change in force. It tries until that is done, or ctx ends: nobody tells of the same change again.
-func (c *Configs) see(ctx context.Context, ch election.Change) {
-	for tries := 0; ctx.Err() == nil; tries++ {
+// next waits for changes, and for no longer than seePause when some are late.
+func (c *Configs) next(ctx context.Context, w election.Watch, late bool) ([]election.Change, error) {
+	if !late {
+		return w.Next(ctx)
+	}
+	wait, cancel := context.WithTimeout(ctx, seePause)
+	defer cancel()
+	changes, err := w.Next(wait)
+	if err != nil && wait.Err() != nil && ctx.Err() == nil {
+		return nil, nil
+	}
+	return changes, err
+}
+
+// see puts changes in force, and those that are late as they could not be read before. It returns those that can't be read now either: they are to be
+// tried until that is done, since nobody tells of the same change again, and hold up no others.
+func (c *Configs) see(ctx context.Context, late, changes []election.Change) (still []election.Change) {
+	for i, ch := range append(late, changes...) {
 		err := c.take(ctx, ch)
-		if err == nil || errors.Is(err, election.ErrClosed) {
-			return
+		if err == nil || errors.Is(err, election.ErrClosed) || slices.Contains(still, ch) {
+			continue
 		}
-		if tries == 0 && ctx.Err() == nil {
+		still = append(still, ch)
+		if i >= len(late) && ctx.Err() == nil {
 			c.o.Logger.Warn("could not read a configuration that changed, will try on", "kind", ch.Entity.Kind, "name", ch.Entity.Name, "error", err)
 		}
-		select {
-		case <-time.After(seePause):
-		case <-ctx.Done():
-		}
 	}
+	return still
 }
 
 // take reads what changed, and tells.

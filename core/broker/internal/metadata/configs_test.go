@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -155,14 +157,26 @@ func TestConfigsChangeFails(t *testing.T) {
 // faint is metadata that can't be read for some time.
 type faint struct {
 	election.Metadata
-	failures atomic.Int32 // still to come
+	failures atomic.Int32                    // still to come
+	closed   atomic.Pointer[election.Entity] // can't be read at all, nil for none
 }
 
 func (f *faint) Configs(ctx context.Context, e ...election.Entity) ([]election.Config, error) {
-	if f.failures.Add(-1) >= 0 {
+	if closed := f.closed.Load(); f.failures.Add(-1) >= 0 || closed != nil && slices.Contains(e, *closed) {
 		return nil, election.ErrUnavailable
 	}
 	return f.Metadata.Configs(ctx, e...)
+}
+
+// setRetention sets retention.ms of a topic as another broker would.
+func setRetention(t *testing.T, md election.Metadata, epoch int32, topic, value string) {
+	t.Helper()
+	entity := TopicEntity(topic)
+	kept, err := md.Configs(t.Context(), entity)
+	require.NoError(t, err)
+	errs, err := md.SetConfigs(t.Context(), epoch, []election.Config{{Entity: entity, Values: kafka.Values{"retention.ms": value}, Version: kept[0].Version}})
+	require.NoError(t, err)
+	require.NoError(t, errs[0])
 }
 
 // A change that can't be read when it is told of is read later: nobody tells of it a second time.
@@ -171,13 +185,24 @@ func TestConfigsReadUntilItSucceeds(t *testing.T) {
 	f := &faint{Metadata: member.Metadata()}
 	c := started(t, f, 1, newListener())
 	f.failures.Store(2)
-	entity := TopicEntity("a")
-	kept, err := member.Metadata().Configs(t.Context(), entity)
-	require.NoError(t, err)
-	errs, err := member.Metadata().SetConfigs(t.Context(), epoch, []election.Config{{Entity: entity, Values: kafka.Values{"retention.ms": "6"}, Version: kept[0].Version}})
-	require.NoError(t, err)
-	require.NoError(t, errs[0])
+	setRetention(t, member.Metadata(), epoch, "a", "6")
 	require.Eventually(t, func() bool { return c.TopicConfig("a").RetentionMs == 6 }, time.Minute, time.Millisecond)
+}
+
+// A change that can't be read holds up no other.
+func TestConfigsHoldUpNoOthers(t *testing.T) {
+	member, epoch := coordinated(t, electiontest.NewMemory())
+	f, a := &faint{Metadata: member.Metadata()}, TopicEntity("a")
+	c := started(t, f, 1, newListener())
+	f.closed.Store(&a)
+	for _, value := range []string{"6", "7"} {
+		setRetention(t, member.Metadata(), epoch, "a", value)
+		setRetention(t, member.Metadata(), epoch, "b", value)
+		require.Eventually(t, func() bool { return strconv.FormatInt(c.TopicConfig("b").RetentionMs, 10) == value }, time.Minute, time.Millisecond)
+	}
+	require.EqualValues(t, 5, c.TopicConfig("a").RetentionMs)
+	f.closed.Store(nil)
+	require.Eventually(t, func() bool { return c.TopicConfig("a").RetentionMs == 7 }, time.Minute, time.Millisecond)
 }
 
 func TestFetchTopicConfig(t *testing.T) {
