@@ -42,7 +42,7 @@ func (n *Node) missed(now time.Time) time.Duration {
 	if r.State() != raft.Follower || leader == "" || last.IsZero() {
 		return heartbeat // it leads, or stands for election, or has missed the leader already
 	}
-	silence, patience := now.Sub(last), turn(heartbeat, 0)
+	silence, patience := now.Sub(last), heartbeat
 	if silence >= patience {
 		patience = n.turn(string(leader))
 	}
@@ -72,9 +72,10 @@ func (n *Node) turn(leader string) time.Duration {
 	return turn(n.c.Timings.Heartbeat, before)
 }
 
-// turn is the turn of a server that has so many before it: within two heartbeat timeouts.
+// turn is the turn of a server that has so many before it, from one to two heartbeat timeouts. The leader is heard each tenth to fifth of one: by
+// so much servers may differ in when they heard of it last.
 func turn(heartbeat time.Duration, before int) time.Duration {
-	return heartbeat + heartbeat*time.Duration(1+min(before, 4))/5
+	return heartbeat + heartbeat*time.Duration(min(before, 5))/5
 }
 
 // look has raft look now whether it heard from a leader within the heartbeat timeout, as it does when that timeout is shortened: it is lengthened
