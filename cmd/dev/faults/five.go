@@ -1,10 +1,12 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -14,7 +16,8 @@ import (
 
 // What is done to five brokers on memberlist, not all of which vote.
 
-// five kills, one after the other: a broker that follows, one that votes, the leader of raft, and the controller. Each comes back before the next dies.
+// five kills, one after the other: a broker that follows, one that votes, the leader of raft, and the controller. Those that live stay registered, and
+// each comes back before the next dies.
 func five(ctx context.Context, f *Field) error {
 	voter := func(votes bool) func(context.Context) (*Broker, error) {
 		return func(ctx context.Context) (*Broker, error) {
@@ -43,17 +46,39 @@ func five(ctx context.Context, f *Field) error {
 			if err != nil {
 				return err
 			}
+			living := f.others(b)
+			before, err := sessionsOver(living)
+			if err != nil {
+				return err
+			}
 			f.Say("%s, %s, is killed", b.name(), next.what)
 			b.Kill()
 			if err := f.without(ctx, b); err != nil {
 				return fmt.Errorf("after %s was killed: %w", next.what, err)
 			}
-			if err := errors.Join(f.goesOn(ctx, patience), b.Start(ctx), f.whole(ctx)); err != nil {
+			err = f.goesOn(ctx, patience)
+			now, serr := sessionsOver(living)
+			if now > before {
+				err = errors.Join(err, fmt.Errorf("%d brokers that live lost their sessions: another one led raft too late, or the machine was too busy", now-before))
+			}
+			if err = errors.Join(err, serr, b.Start(ctx), f.whole(ctx)); err != nil {
 				return fmt.Errorf("after %s was killed: %w", next.what, err)
 			}
 		}
 		return nil
 	})
+}
+
+// sessionsOver is how often brokers have lost their sessions with the leader of raft, as they have printed.
+func sessionsOver(brokers []*Broker) (n int, err error) {
+	for _, b := range brokers {
+		text, err := os.ReadFile(b.log())
+		if err != nil {
+			return n, err
+		}
+		n += bytes.Count(text, []byte("session with the coordination is over"))
+	}
+	return n, nil
 }
 
 // without waits until the others have taken a broker for dead, and lead what it led.
