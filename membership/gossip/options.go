@@ -35,9 +35,9 @@ type Options struct {
 
 	Profile           string        `yaml:"profile" doc:"what sets the times that follow: local (one machine), lan or wan"`
 	SessionTimeout    time.Duration `yaml:"session_timeout" doc:"how long the raft leader waits for a silent broker before it is taken for dead; 0 is the profile's (1.5s, 2s, 6s)"`
-	HeartbeatTimeout  time.Duration `yaml:"heartbeat_timeout" doc:"how long a voter waits for the raft leader before it stands for election; 0 is the profile's (500ms, 500ms, 3s)"`
-	ElectionTimeout   time.Duration `yaml:"election_timeout" doc:"how long a candidate waits for votes; 0 is the profile's (500ms, 500ms, 3s)"`
-	LeaseTimeout      time.Duration `yaml:"lease_timeout" doc:"how long a raft leader that hears of no majority stays leader; at most heartbeat_timeout; 0 is the profile's (400ms, 400ms, 2s)"`
+	HeartbeatTimeout  time.Duration `yaml:"heartbeat_timeout" doc:"how long a voter waits for the raft leader before it stands for election; 0 is the profile's (500ms, 500ms, 2s)"`
+	ElectionTimeout   time.Duration `yaml:"election_timeout" doc:"how long a candidate waits for votes; 0 is the profile's (500ms, 500ms, 2s)"`
+	LeaseTimeout      time.Duration `yaml:"lease_timeout" doc:"how long a raft leader that hears of no majority stays leader; at most heartbeat_timeout; 0 is the profile's (400ms, 400ms, 1.5s)"`
 	ProbeInterval     time.Duration `yaml:"probe_interval" doc:"how often gossip asks one broker whether it is there; 0 is the profile's (1s, 1s, 5s)"`
 	ProbeTimeout      time.Duration `yaml:"probe_timeout" doc:"how long gossip waits for the answer before it asks through others; 0 is the profile's (500ms, 500ms, 3s)"`
 	SuspicionTimeout  time.Duration `yaml:"suspicion_timeout" doc:"how long gossip suspects a broker before it calls it dead, more in clusters above ten; 0 is the profile's (3s, 4s, 30s)"`
@@ -52,7 +52,8 @@ func DefaultOptions() Options {
 	return Options{Voters: 3, Cluster: "barnabas", Profile: "lan", SnapshotThreshold: 8192}
 }
 
-// profile gives the times of a profile.
+// profile gives the times of a profile. Of three voters the second misses a raft leader that died after 1.2 heartbeat timeouts, of five the third after
+// 1.4; by then no broker that lives may doubt its session, which it does after five eighths of the session timeout at the earliest.
 func profile(name string) (timings, bool) {
 	const ms, s = time.Millisecond, time.Second
 	switch name {
@@ -63,7 +64,7 @@ func profile(name string) (timings, bool) {
 		return timings{Session: 2 * s, Heartbeat: 500 * ms, Election: 500 * ms, Lease: 400 * ms, Probe: s, ProbeTimeout: 500 * ms,
 			Suspicion: 4 * s, Gossip: 200 * ms, Sync: 20 * s, Reclaim: 5 * s, Change: 500 * ms}, true
 	case "wan":
-		return timings{Session: 6 * s, Heartbeat: 3 * s, Election: 3 * s, Lease: 2 * s, Probe: 5 * s, ProbeTimeout: 3 * s,
+		return timings{Session: 6 * s, Heartbeat: 2 * s, Election: 2 * s, Lease: 1500 * ms, Probe: 5 * s, ProbeTimeout: 3 * s,
 			Suspicion: 30 * s, Gossip: 500 * ms, Sync: 60 * s, Reclaim: 15 * s, Change: 2 * s}, true
 	}
 	return timings{}, false

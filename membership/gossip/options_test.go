@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/barnabas-mq/barnabas/membership/gossip/internal/consensus"
 )
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
@@ -51,6 +53,17 @@ func TestEveryProfileIsValid(t *testing.T) {
 		o.Profile = name
 		require.NoError(t, o.Validate(), name)
 		assert.NotZero(t, o.timings().Sync)
+	}
+}
+
+// TestSessionsOutliveRaftsLeader holds that there is time for another raft leader before brokers that live doubt their sessions, though what they sent
+// last was sent a quarter of a session before the death.
+func TestSessionsOutliveRaftsLeader(t *testing.T) {
+	for _, name := range []string{"local", "lan", "wan"} {
+		o, ok := profile(name)
+		require.True(t, ok)
+		left := consensus.Timings{Session: o.Session}.Doubt() - o.Session/4
+		assert.Greater(t, left, o.Heartbeat*8/5, "%s: the third of five voters stands after 1.4 heartbeat timeouts, and votes and the first answer take time", name)
 	}
 }
 
