@@ -74,9 +74,17 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 		{Name: "interop", Again: true, About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},
 		{Name: "znodes", Again: true, About: "a cluster's nodes in ZooKeeper are those that Apache Kafka writes", Run: d.znodes},
 		{Name: "inplace", Again: true, About: "Apache Kafka and a broker take turns on one log directory", Run: d.inplace},
-		{Name: "cluster", Again: true, About: "franz-go's tests, clients and Kafka's tools on a cluster, while its brokers are killed", Run: func(ctx context.Context) error {
-			f := brokerFlags{target: target.Barnabas, storage: f.storage}
-			return errors.Join(d.kgoCluster(ctx, f, target.ZooKeeper, 3, ""), d.interopCluster(ctx, f, target.ClusterOptions{}, nil))
+		{Name: "cluster", Again: true, About: "franz-go's tests, clients and Kafka's tools on a cluster on ZooKeeper, while its brokers are killed", Run: func(ctx context.Context) error {
+			return d.cluster(ctx, f, target.ZooKeeper)
+		}},
+		{Name: "memberlist", Again: true, About: "the same on three brokers that agree through memberlist, and all vote", Run: func(ctx context.Context) error {
+			return d.cluster(ctx, f, target.Memberlist)
 		}},
 	}
+}
+
+// cluster runs what others have written for clusters on one of Barnabas.
+func (d *dev) cluster(ctx context.Context, f brokerFlags, coordination string) error {
+	f = brokerFlags{target: target.Barnabas, storage: f.storage}
+	return errors.Join(d.kgoCluster(ctx, f, coordination, 3, ""), d.interopCluster(ctx, f, target.ClusterOptions{Coordination: coordination}, nil))
 }
