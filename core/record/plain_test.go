@@ -1,6 +1,8 @@
 package record
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,9 +41,82 @@ func TestPlainReadAgrees(t *testing.T) {
 	})
 }
 
+// TestPlainWalkAgrees holds that a walk that begins with plain records comes to what a walk comes to that takes none for plain: for batches of all
+// shapes, damaged ones and those that rules refuse.
+func TestPlainWalkAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		small := rapid.Int64Range(-70, 70)
+		number := rapid.OneOf(rapid.Just[int64](0), small, small, rapid.Int64Range(-9000, 9000), rapid.Int64())
+		bytes := rapid.OneOf(rapid.Just[[]byte](nil), rapid.SliceOfN(rapid.Byte(), 0, 3), rapid.SliceOfN(rapid.Byte(), 60, 70))
+		first := rapid.SampledFrom([]int32{0, 0, 60, 8190, 1<<20 - 2}).Draw(t, "first offset")
+		h := Header{Count: int32(rapid.IntRange(0, 6).Draw(t, "count")), BaseTimestamp: rapid.OneOf(rapid.Int64Range(-3, 3), rapid.Int64Range(900, 1100), rapid.Int64()).Draw(t, "base timestamp")}
+		if rapid.IntRange(0, 9).Draw(t, "claims") == 0 {
+			h.Attributes |= AttrLogAppendTime
+		}
+		var b []byte
+		for i := range h.Count {
+			r := rawRecord{offsetDelta: first + i, key: bytes.Draw(t, "key"), value: bytes.Draw(t, "value")}
+			switch rapid.IntRange(0, 9).Draw(t, "kind") {
+			case 0:
+				r.headers, r.headerCount = []byte{2, 'h', 1}, 1
+			case 1:
+				r.attributes = rapid.Int8().Draw(t, "attributes")
+			case 2:
+				r.offsetDelta = int32(number.Draw(t, "offset"))
+			case 3, 4, 5:
+				r.timestampDelta = number.Draw(t, "timestamp")
+			}
+			b = r.append(b, r.size())
+		}
+		if len(b) > 0 {
+			for range rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "damages") {
+				b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
+			}
+			b = b[:len(b)-rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 17}).Draw(t, "cut off")%len(b)]
+		}
+		if rapid.IntRange(0, 9).Draw(t, "more") == 0 {
+			b = append(b, rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "rest")...)
+		}
+		h.Count += int32(rapid.SampledFrom([]int{0, 0, 0, 0, -1, 1}).Draw(t, "lie"))
+		bound := rapid.SampledFrom([]int64{0, 50, math.MaxInt64})
+		rules := &Rules{Now: rapid.SampledFrom([]int64{1000, -1, math.MaxInt64}).Draw(t, "now"), Compacted: rapid.Bool().Draw(t, "compacted"), LogAppendTime: rapid.Bool().Draw(t, "append time"),
+			BeforeMaxMs: bound.Draw(t, "before"), AfterMaxMs: bound.Draw(t, "after")}
+
+		want, wantErr := rules.walkOn(unwalked(), h, 0, b)
+		got, err := rules.walk(h, b)
+		require.Equal(t, wantErr, err)
+		if err == nil {
+			require.Equal(t, want, got)
+		}
+	})
+}
+
+// TestPlainWalkOfManyRecords walks over so many that their offsets have three bytes.
+func TestPlainWalkOfManyRecords(t *testing.T) {
+	const count = 20_000
+	var b []byte
+	for i := range int32(count) {
+		r := rawRecord{offsetDelta: i, value: []byte("v")}
+		b = r.append(b, r.size())
+	}
+	h := Header{Count: count}
+	w := unwalked()
+	n, rest, ok := new(Rules).walkPlain(&w, h, b)
+	require.True(t, ok)
+	require.Greater(t, n, int32(count-5), "all but the last bytes")
+	require.Less(t, len(rest), window)
+	require.True(t, w.sequential && w.plain)
+}
+
 func BenchmarkWalk(b *testing.B) {
+	for _, count := range []int{600, 9500} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) { benchmarkWalk(b, count) })
+	}
+}
+
+func benchmarkWalk(b *testing.B, count int) {
 	builder := NewBuilder(Options{})
-	for i := range 600 {
+	for i := range count {
 		if err := builder.Append(Record{Offset: int64(i), Timestamp: int64(i), Value: make([]byte, 100)}); err != nil {
 			b.Fatal(err)
 		}

@@ -258,13 +258,25 @@ type walked struct {
 
 // walk checks every record of a batch: that it is well-formed, and that the
 // rules allow it. It touches neither keys nor values.
-func (r *Rules) walk(h Header, payload []byte) (w walked, err error) {
-	w = walked{maxTimestamp: NoTimestamp, sequential: true, plain: true}
+func (r *Rules) walk(h Header, payload []byte) (walked, error) {
+	if !h.Attributes.LogAppendTime() {
+		w := unwalked()
+		if n, rest, ok := r.walkPlain(&w, h, payload); ok {
+			return r.walkOn(w, h, n, rest)
+		}
+	}
+	return r.walkOn(unwalked(), h, 0, payload)
+}
+
+// unwalked is what is known of a batch before its first record.
+func unwalked() walked { return walked{maxTimestamp: NoTimestamp, sequential: true, plain: true} }
+
+// walkOn is walk from the n-th record on, when w was found before.
+func (r *Rules) walkOn(w walked, h Header, n int32, rest []byte) (_ walked, err error) {
 	claimed := h.Attributes.LogAppendTime()
 	var raw rawRecord
 	var errs *RecordErrors
-	rest := payload
-	for i := range h.Count {
+	for i := n; i < h.Count; i++ {
 		if rest, err = raw.read(rest); err != nil {
 			return w, fmt.Errorf("record %d of %d: %w", i, h.Count, err)
 		}
