@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 const (
@@ -31,8 +32,14 @@ func newClient(addr string) (*kgo.Client, error) {
 		kgo.RetryBackoffFn(func(int) time.Duration { return again }), kgo.RequestRetries(int(patience/again)))
 }
 
+// administrator administers topics, and asks single brokers.
+type administrator struct {
+	*kadm.Client
+	brokers *kgo.Client // the same
+}
+
 // admin runs f with a client for administration.
-func admin(ctx context.Context, addr string, f func(context.Context, *kadm.Client) error) error {
+func admin(ctx context.Context, addr string, f func(context.Context, administrator) error) error {
 	client, err := newClient(addr)
 	if err != nil {
 		return err
@@ -40,7 +47,7 @@ func admin(ctx context.Context, addr string, f func(context.Context, *kadm.Clien
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return f(ctx, kadm.NewClient(client))
+	return f(ctx, administrator{kadm.NewClient(client), client})
 }
 
 // CreateTopic creates a topic, and waits until it can be used. That there is one of the name already is an error.
@@ -54,7 +61,7 @@ func CreateTopicWith(ctx context.Context, addr, topic string, partitions int32, 
 	for name, value := range properties {
 		configs[name] = &value
 	}
-	return admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
+	return admin(ctx, addr, func(ctx context.Context, a administrator) error {
 		_, err := a.CreateTopic(ctx, partitions, replicas, configs, topic)
 		if err != nil {
 			return fmt.Errorf("create topic %s: %w", topic, err)
@@ -66,7 +73,7 @@ func CreateTopicWith(ctx context.Context, addr, topic string, partitions int32, 
 
 // DeleteTopic deletes a topic; that there is none is no error.
 func DeleteTopic(ctx context.Context, addr, topic string) error {
-	return admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
+	return admin(ctx, addr, func(ctx context.Context, a administrator) error {
 		_, err := a.DeleteTopic(ctx, topic)
 		if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 			return fmt.Errorf("delete topic %s: %w", topic, err)
@@ -85,7 +92,7 @@ type share struct {
 // partitions have several. 0 connections are one for each leader.
 func shares(ctx context.Context, addr, topic string, connections int) ([]share, error) {
 	var byLeader map[string][]int32
-	err := admin(ctx, addr, func(ctx context.Context, a *kadm.Client) (err error) {
+	err := admin(ctx, addr, func(ctx context.Context, a administrator) (err error) {
 		byLeader, err = leaders(ctx, a, topic, unknownFor)
 		return err
 	})
@@ -115,7 +122,7 @@ func exclusiveShares(ctx context.Context, addr, topic string, connections int) (
 
 // leaders gives the partitions of a topic by the address of their leader, once all have one that knows it. A topic may be
 // unknown for so long, and without leaders as long as ctx allows.
-func leaders(ctx context.Context, a *kadm.Client, topic string, unknown time.Duration) (map[string][]int32, error) {
+func leaders(ctx context.Context, a administrator, topic string, unknown time.Duration) (map[string][]int32, error) {
 	begin := time.Now()
 	for {
 		byLeader, err := leadersNow(ctx, a, topic)
@@ -135,7 +142,7 @@ func leaders(ctx context.Context, a *kadm.Client, topic string, unknown time.Dur
 // errUnknown says that whoever was asked doesn't know the topic.
 var errUnknown = errors.New("nobody knows it")
 
-func leadersNow(ctx context.Context, a *kadm.Client, topic string) (map[string][]int32, error) {
+func leadersNow(ctx context.Context, a administrator, topic string) (map[string][]int32, error) {
 	m, err := a.Metadata(ctx, topic)
 	if err != nil {
 		return nil, err
@@ -161,7 +168,34 @@ func leadersNow(ctx context.Context, a *kadm.Client, topic string) (map[string][
 	if err == nil {
 		err = ends.Error()
 	}
-	return byLeader, err
+	if err != nil {
+		return nil, err
+	}
+	return byLeader, a.knownTo(ctx, m.Topics[topic])
+}
+
+// knownTo sees that each leader of a topic knows all of it: one of Apache Kafka's on ZooKeeper refuses records for a partition that
+// it leads already until it has been told of it a second time.
+func (a administrator) knownTo(ctx context.Context, d kadm.TopicDetail) error {
+	asked := map[int32]bool{}
+	for _, p := range d.Partitions {
+		if asked[p.Leader] {
+			continue
+		}
+		asked[p.Leader] = true
+		req := kmsg.NewPtrMetadataRequest()
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = &d.Topic
+		req.Topics = append(req.Topics, t)
+		m, err := req.RequestWith(ctx, a.brokers.Broker(int(p.Leader)))
+		if err != nil {
+			return err
+		}
+		if len(m.Topics) != 1 || m.Topics[0].ErrorCode != 0 || len(m.Topics[0].Partitions) != len(d.Partitions) {
+			return fmt.Errorf("broker %d leads some of it and doesn't know it yet: %w", p.Leader, kerr.UnknownTopicOrPartition)
+		}
+	}
+	return nil
 }
 
 func spread(byLeader map[string][]int32, connections int) ([]share, error) {
@@ -197,7 +231,7 @@ func spread(byLeader map[string][]int32, connections int) ([]share, error) {
 // startOffsets gives where each partition of a topic begins. A topic without any record is an error.
 func startOffsets(ctx context.Context, addr, topic string) (map[int32]int64, error) {
 	starts := map[int32]int64{}
-	err := admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
+	err := admin(ctx, addr, func(ctx context.Context, a administrator) error {
 		from, err := a.ListStartOffsets(ctx, topic)
 		if err == nil {
 			err = from.Error()
@@ -230,7 +264,7 @@ func startOffsets(ctx context.Context, addr, topic string) (map[int32]int64, err
 // endOffsets gives where each partition of a topic ends.
 func endOffsets(ctx context.Context, addr, topic string) (map[int32]int64, error) {
 	ends := map[int32]int64{}
-	err := admin(ctx, addr, func(ctx context.Context, a *kadm.Client) error {
+	err := admin(ctx, addr, func(ctx context.Context, a administrator) error {
 		to, err := a.ListEndOffsets(ctx, topic)
 		if err == nil {
 			err = to.Error()

@@ -57,6 +57,10 @@ func (c *Comparison) measureLoads(ctx context.Context) ([]Figure, error) {
 	return figures, nil
 }
 
+// calmAfter is how long a virtual machine is left alone before delays are measured: what was used and freed may be taken back
+// after seconds, and everything on the machine stands still for up to 30 ms at a time meanwhile.
+const calmAfter = 30 * time.Second
+
 // touch has the machine give the memory that what is measured next will need.
 func (c *Comparison) touch(ctx context.Context) error {
 	if err := limits.Touch(ctx, c.Touch); err != nil {
@@ -112,8 +116,15 @@ func (c *Comparison) warmUp(ctx context.Context, wanted []load, brokers []broker
 func (c *Comparison) measureLoad(ctx context.Context, l *load, brokers []broker) ([]Figure, error) {
 	of := newSamples(len(brokers), len(l.measures))
 	bound, reference := newSamples(1, len(l.measures))[0], newSamples(1, len(l.measures))[0]
+	touch := c.touch
+	if l.calm {
+		if err := pause(ctx, calmAfter); err != nil {
+			return nil, err
+		}
+		touch = func(context.Context) error { return nil }
+	}
 	for round := range c.Rounds {
-		if err := c.touch(ctx); err != nil {
+		if err := touch(ctx); err != nil {
 			return nil, err
 		}
 		now, err := c.bounds.measure(ctx, c.Dir, l.limits)
@@ -130,7 +141,7 @@ func (c *Comparison) measureLoad(ctx context.Context, l *load, brokers []broker)
 		}
 		for turn := range brokers {
 			i := (round + turn) % len(brokers)
-			if err := c.touch(ctx); err != nil {
+			if err := touch(ctx); err != nil {
 				return nil, err
 			}
 			result, err := l.put(ctx, brokers[i], c.Duration*time.Duration(max(l.longer, 1)))
