@@ -42,6 +42,7 @@ func (d *Dialer) Dial(ctx context.Context, kind Kind, to member.ServerID, addres
 	if err != nil {
 		return nil, err
 	}
+	conn = quietly(conn)
 	// A context that ends closes the connection under whoever waits for it; once that is stopped it is the caller's.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	secured, err := d.handshake(ctx, conn, kind, to, address)

@@ -142,7 +142,7 @@ func (p *Port) accept() {
 		}
 		p.running.Go(func() {
 			defer func() { <-p.slots }()
-			p.admit(conn)
+			p.admit(quietly(conn))
 		})
 	}
 }
