@@ -17,13 +17,13 @@ const (
 type sender struct {
 	gather net.Buffers // kept for its capacity
 	rest   net.Buffers // of gather, while it is written
+	sink   sink
 }
 
 // send writes r, whose size is filled in.
 func (s *sender) send(c *Conn, r *Response) error {
 	if len(r.cuts) == 0 {
-		_, err := c.nc.Write(r.B)
-		return err
+		return s.write(c, r.B)
 	}
 	// Mapped memory goes to the kernel only: anything else, as TLS, would read it in Go code, where a fault is fatal.
 	if c.tcp != nil && r.viewBytes <= viewStep && allMapped(r.cuts) {

@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/barnabas-mq/barnabas/core/quiet"
 )
 
 // source reads from a connection. Unlike net.Conn it needs no buffer while it waits: readNew takes one from the pool only
@@ -104,20 +106,16 @@ func (s *source) tryReadInto(fd uintptr) bool { return s.once(fd, s.into) || s.r
 
 // once reads once, and says whether there was anything: bytes, the end, or an error.
 func (s *source) once(fd uintptr, p []byte) bool {
-	for {
-		n, err := syscall.Read(int(fd), p)
-		switch err {
-		case nil:
-			s.n = n
-			return true
-		case syscall.EINTR:
-		case syscall.EAGAIN:
-			return false
-		default:
-			s.err = os.NewSyscallError("read", err)
-			return true
-		}
+	n, err := quiet.Read(fd, p)
+	switch err {
+	case nil:
+		s.n = n
+	case syscall.EAGAIN:
+		return false
+	default:
+		s.err = os.NewSyscallError("read", err)
 	}
+	return true
 }
 
 // rest is told before a wait, and says whether there is none to be.

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build unix
 
 package port
 
@@ -22,7 +22,7 @@ func TestQuietlyInParts(t *testing.T) {
 	_, _ = rand.Read(all)
 	done := make(chan error, 1)
 	go func() {
-		q := &quiet{raw: raw}
+		q := &still{raw: raw}
 		for at := 0; at < len(all); at += 10_001 {
 			if n, err := q.Write(all[at : at+10_001]); err != nil || n != 10_001 {
 				t.Errorf("%d written, %v", n, err)
