@@ -38,6 +38,13 @@ func replica(t *testing.T, root string, segments ...[]byte) string {
 	return root
 }
 
+// A scenario that counts what nobody prints any more would find that no broker loses its session.
+func TestBrokersPrintThatSessionsAreOver(t *testing.T) {
+	text, err := os.ReadFile("../../../membership/gossip/session.go")
+	require.NoError(t, err)
+	require.Regexp(t, `c\.log\.(Info|Warn)\("[^"]*`+sessionOver, string(text))
+}
+
 func join(sets ...[]byte) (all []byte) {
 	for _, s := range sets {
 		all = append(all, s...)

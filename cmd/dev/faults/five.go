@@ -69,6 +69,9 @@ func five(ctx context.Context, f *Field) error {
 	})
 }
 
+// sessionOver is what a broker prints when it has lost its session.
+const sessionOver = "session with the coordination is over"
+
 // sessionsOver is how often brokers have lost their sessions with the leader of raft, as they have printed.
 func sessionsOver(brokers []*Broker) (n int, err error) {
 	for _, b := range brokers {
@@ -76,7 +79,7 @@ func sessionsOver(brokers []*Broker) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		n += bytes.Count(text, []byte("session with the coordination is over"))
+		n += bytes.Count(text, []byte(sessionOver))
 	}
 	return n, nil
 }
