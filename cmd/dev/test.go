@@ -9,6 +9,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/checks"
 	"github.com/barnabas-mq/barnabas/cmd/dev/generate"
+	"github.com/barnabas-mq/barnabas/cmd/dev/interop"
 	"github.com/barnabas-mq/barnabas/cmd/dev/target"
 	"github.com/barnabas-mq/barnabas/cmd/dev/task"
 )
@@ -51,6 +52,9 @@ func (d *dev) lint(ctx context.Context) error {
 	return errors.Join(c.Format(ctx), c.Vet(ctx), c.Lint(ctx))
 }
 
+// waits are stages that keep no core busy: they wait for brokers to die, for ZooKeeper, for the network. They run at the same time.
+const waits = "waits"
+
 // stages are everything that a change has to pass, the quick and telling ones first.
 func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 	c := checks.Checks{Env: d.env, Tools: d.tools}
@@ -63,17 +67,20 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 		{Name: "unit", About: "go test ./...", Run: c.Test},
 		{Name: "race", About: "tests of concurrent packages under the race detector", Run: c.Race},
 		{Name: "fuzz", About: "every fuzz function for a moment", Run: func(ctx context.Context) error { return c.Fuzz(ctx, fuzzTime) }},
-		{Name: "kill", About: "kill -9 under load, 20 times a storage", Run: func(ctx context.Context) error { return d.kill(ctx, f.storage, killRounds) }},
+		{Name: "kill", Beside: waits, About: "kill -9 under load, 20 times a storage", Run: func(ctx context.Context) error { return d.kill(ctx, f.storage, killRounds) }},
+		{Name: "kgo", Beside: waits, Again: true, About: "franz-go's own client tests against a broker", Run: func(ctx context.Context) error { return d.kgo(ctx, f, "") }},
+		{Name: "tools", Beside: waits, Again: true, About: "what the stages below need is installed: jars, and packages of Python, Node.js and Debian", Run: func(ctx context.Context) error {
+			return interop.Runner{Env: d.env, Tools: d.tools}.Install(ctx)
+		}},
+		{Name: "znodes", Beside: waits, Again: true, About: "a cluster's nodes in ZooKeeper are those that Apache Kafka writes", Run: d.znodes},
+		{Name: "inplace", Beside: waits, Again: true, About: "Apache Kafka and a broker take turns on one log directory", Run: d.inplace},
 		{Name: "faults", About: "clusters of three brokers are broken under load, and keep what they promise", Run: func(ctx context.Context) error {
 			on := func(coordination string) error {
 				return d.faults(ctx, faultFlags{storage: f.storage, target: target.Barnabas, coordination: coordination, again: true}, nil)
 			}
 			return errors.Join(on(target.ZooKeeper), on(target.Memberlist))
 		}},
-		{Name: "kgo", Again: true, About: "franz-go's own client tests against a broker", Run: func(ctx context.Context) error { return d.kgo(ctx, f, "") }},
 		{Name: "interop", Again: true, About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},
-		{Name: "znodes", Again: true, About: "a cluster's nodes in ZooKeeper are those that Apache Kafka writes", Run: d.znodes},
-		{Name: "inplace", Again: true, About: "Apache Kafka and a broker take turns on one log directory", Run: d.inplace},
 		{Name: "cluster", Again: true, About: "franz-go's tests, clients and Kafka's tools on a cluster on ZooKeeper, while its brokers are killed", Run: func(ctx context.Context) error {
 			return d.cluster(ctx, f, target.ZooKeeper)
 		}},

@@ -115,7 +115,7 @@ type fuzzRun struct {
 
 func (r fuzzRun) run(ctx context.Context, begin func(function string)) error {
 	// -fuzz has the fuzzer's instruments built in.
-	err := r.c.Env.Run(ctx, task.Command{Args: []string{"go", "test", "-vet=off", "-c", "-fuzz", "^Fuzz", "-o", r.binary, r.of.path}})
+	err := r.c.Env.Run(ctx, task.Command{Args: []string{"go", "test", "-vet=off", "-c", "-ldflags=-s -w", "-fuzz", "^Fuzz", "-o", r.binary, r.of.path}})
 	if err != nil {
 		return err
 	}

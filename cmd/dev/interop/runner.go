@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/barnabas-mq/barnabas/cmd/dev/interop/probe"
+	"github.com/barnabas-mq/barnabas/cmd/dev/peers"
 	"github.com/barnabas-mq/barnabas/cmd/dev/target"
 	"github.com/barnabas-mq/barnabas/cmd/dev/task"
 	"github.com/barnabas-mq/barnabas/cmd/dev/tools"
@@ -88,10 +89,28 @@ func (u *run) order(client string) int { return slices.Index(Names(u.Env, u.Tool
 
 func (r Runner) chosen(name string) bool { return len(r.Only) == 0 || slices.Contains(r.Only, name) }
 
-func (u *run) install(ctx context.Context) ([]installed, error) {
+// Install installs all that Run, RunTwins, RunOwn and RunCluster need, so that none of them has to wait for the network.
+func (r Runner) Install(ctx context.Context) error {
+	for _, jars := range []func(context.Context, *tools.Tools) (peers.Java, error){peers.Kafka39Jars, peers.KafkaJars} {
+		java, err := jars(ctx, r.Tools)
+		if err != nil {
+			return err
+		}
+		if _, err := compileKafkaTools(ctx, r.Env, r.Tools, java); err != nil {
+			return err
+		}
+	}
+	if _, err := r.install(ctx); err != nil {
+		return err
+	}
+	_, err := r.frontPython(ctx)
+	return err
+}
+
+func (r Runner) install(ctx context.Context) ([]installed, error) {
 	var ready []installed
-	for _, c := range Clients(u.Env, u.Tools) {
-		if !u.chosen(c.Name) {
+	for _, c := range Clients(r.Env, r.Tools) {
+		if !r.chosen(c.Name) {
 			continue
 		}
 		cmd, err := c.Install(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -18,6 +19,9 @@ type Stage struct {
 	// Again lets the stage run once more after it failed, and says so at the end: its programs aren't ours, or wait for each
 	// other in more ways than can be told apart from a fault. No stage that judges what was stored has it.
 	Again bool
+	// Beside names a group: stages of one group that follow each other run at the same time. It is for those that wait most of the
+	// time, and don't fail because the machine is busy meanwhile.
+	Beside string
 }
 
 // Pick returns the stages with the given names, in the order of stages; no name means all.
@@ -64,34 +68,34 @@ func Brief(err error) string {
 	return strings.Join(lines, "\n    ")
 }
 
-// RunStages runs one stage after the other, the later ones also after a failure, and ends with a table, with what failed stages
+// RunStages runs one stage, or group of stages, after the other, the later ones also after a failure, and ends with a table, with what failed stages
 // failed with, and with what passed only when it was run again: of a log that was cut short the end is what is left. The error says how many failed.
 func (e *Env) RunStages(ctx context.Context, stages []Stage) error {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"stage", "result", "seconds"})
 	var failed []string
 	begin := time.Now()
-	for _, s := range stages {
-		if ctx.Err() != nil {
-			break
+	for rest := stages; len(rest) > 0 && ctx.Err() == nil; {
+		group := together(rest)
+		rest = rest[len(group):]
+		errs, took := make([]error, len(group)), make([]time.Duration, len(group))
+		var running sync.WaitGroup
+		for i, s := range group {
+			running.Go(func() {
+				start := time.Now()
+				errs[i] = e.runStage(ctx, s)
+				took[i] = time.Since(start)
+			})
 		}
-		e.Say("== %s: %s", s.Name, s.About)
-		start := time.Now()
-		result := "ok"
-		err := s.Run(ctx)
-		if err != nil && s.Again && ctx.Err() == nil {
-			e.Print(fmt.Sprintf("\n%s FAILED, and is run again: %v\n\n", s.Name, err))
-			first := err
-			if err = s.Run(ctx); err == nil {
-				e.Unsteady("the stage "+s.Name, first)
+		running.Wait()
+		for i, s := range group {
+			result := "ok"
+			if errs[i] != nil {
+				failed = append(failed, s.Name+": "+Brief(errs[i]))
+				result = "FAILED"
 			}
+			t.AppendRow(table.Row{s.Name, result, fmt.Sprintf("%.1f", took[i].Seconds())})
 		}
-		if err != nil {
-			failed = append(failed, s.Name+": "+Brief(err))
-			result = "FAILED"
-			e.Print(fmt.Sprintf("\n%s FAILED: %v\n\n", s.Name, err))
-		}
-		t.AppendRow(table.Row{s.Name, result, fmt.Sprintf("%.1f", time.Since(start).Seconds())})
 	}
 	t.AppendFooter(table.Row{"", fmt.Sprintf("%d failed", len(failed)), fmt.Sprintf("%.1f", time.Since(begin).Seconds())})
 	e.Print("\n" + t.Render() + "\n")
@@ -108,4 +112,30 @@ func (e *Env) RunStages(ctx context.Context, stages []Stage) error {
 		return fmt.Errorf("%d of %d stages failed", len(failed), len(stages))
 	}
 	return nil
+}
+
+// together are the first stages that run at the same time: one, or a group.
+func together(stages []Stage) []Stage {
+	n := 1
+	for n < len(stages) && stages[0].Beside != "" && stages[n].Beside == stages[0].Beside {
+		n++
+	}
+	return stages[:n]
+}
+
+// runStage runs one stage, and again when it may.
+func (e *Env) runStage(ctx context.Context, s Stage) error {
+	e.Say("== %s: %s", s.Name, s.About)
+	err := s.Run(ctx)
+	if err != nil && s.Again && ctx.Err() == nil {
+		e.Print(fmt.Sprintf("\n%s FAILED, and is run again: %v\n\n", s.Name, err))
+		first := err
+		if err = s.Run(ctx); err == nil {
+			e.Unsteady("the stage "+s.Name, first)
+		}
+	}
+	if err != nil {
+		e.Print(fmt.Sprintf("\n%s FAILED: %v\n\n", s.Name, err))
+	}
+	return err
 }

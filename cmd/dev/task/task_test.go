@@ -172,3 +172,34 @@ func TestRunStagesAgain(t *testing.T) {
 	require.Contains(t, out.String(), "passed when run again (look into these):\n  the stage once: once went wrong\n")
 	require.Contains(t, out.String(), "\nFailed:\n  always: always went wrong\n  judge: judge went wrong\n")
 }
+
+func TestRunStagesBeside(t *testing.T) {
+	var out bytes.Buffer
+	e := testEnv(t, &out)
+	meet, alone := make(chan struct{}), 0
+	waits := func(name string, err error) Stage {
+		return Stage{Name: name, Beside: "group", Run: func(ctx context.Context) error {
+			select {
+			case meet <- struct{}{}:
+			case <-meet:
+			case <-time.After(10 * time.Second):
+				return errors.Join(err, errors.New("nothing ran at the same time"))
+			}
+			return err
+		}}
+	}
+	single := func(name, beside string) Stage {
+		return Stage{Name: name, Beside: beside, Run: func(context.Context) error {
+			alone++
+			time.Sleep(10 * time.Millisecond)
+			if alone--; alone > 0 {
+				return errors.New("another one ran at the same time")
+			}
+			return nil
+		}}
+	}
+	err := e.RunStages(t.Context(), []Stage{single("a", ""), single("b", ""), waits("c", errors.New("c went wrong")), waits("d", nil), single("e", "other"), single("f", "")})
+	require.ErrorContains(t, err, "1 of 6 stages failed")
+	require.Regexp(t, `(?s)a .*ok.*b .*ok.*c .*FAILED.*d .*ok.*e .*ok.*f .*ok`, out.String(), "the table is in their order")
+	require.True(t, strings.HasSuffix(out.String(), "\n\nFailed:\n  c: c went wrong\n"), out.String())
+}

@@ -23,11 +23,14 @@ import (
 type Tools struct {
 	env *task.Env
 	mu  sync.Mutex
+
+	building sync.Mutex
+	built    map[string]bool // by package
 }
 
 // New returns Tools for e's cache.
 func New(e *task.Env) *Tools {
-	return &Tools{env: e}
+	return &Tools{env: e, built: map[string]bool{}}
 }
 
 // once returns the cache folder for kind, name and manifest. When it isn't complete yet, it is emptied and filled by
@@ -151,8 +154,16 @@ func (t *Tools) Debian(ctx context.Context, program, pkg string) (string, error)
 	return exec.LookPath(program)
 }
 
-// GoBuild builds a package of this repository into the cache and returns the program.
+// GoBuild builds a package of this repository into the cache and returns the program. It does so once: who has the program may run it while others
+// ask for it.
 func (t *Tools) GoBuild(ctx context.Context, pkg string) (string, error) {
+	t.building.Lock()
+	defer t.building.Unlock()
 	bin := filepath.Join(t.env.Cache, "bin", filepath.Base(pkg))
-	return bin, t.env.Run(ctx, task.Command{Args: []string{"go", "build", "-o", bin, pkg}})
+	if t.built[pkg] {
+		return bin, nil
+	}
+	err := t.env.Run(ctx, task.Command{Args: []string{"go", "build", "-o", bin, pkg}})
+	t.built[pkg] = err == nil
+	return bin, err
 }

@@ -64,3 +64,25 @@ func TestDebianTakesWhatIsThere(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, path)
 }
+
+func TestGoBuildBuildsOnce(t *testing.T) {
+	tools := testTools(t)
+	require.NoError(t, os.Mkdir("program", 0o755))
+	write := func(text string) { require.NoError(t, os.WriteFile("program/main.go", []byte(text), 0o644)) }
+	write("package main\n\nfunc main() { nothing }\n")
+	_, err := tools.GoBuild(t.Context(), "./program")
+	require.Error(t, err)
+	write("package main\n\nfunc main() {}\n")
+	bin, err := tools.GoBuild(t.Context(), "./program")
+	require.NoError(t, err)
+	before, err := os.Stat(bin)
+	require.NoError(t, err)
+
+	write("package main\n\nfunc main() { println() }\n")
+	again, err := tools.GoBuild(t.Context(), "./program")
+	require.NoError(t, err)
+	require.Equal(t, bin, again)
+	after, err := os.Stat(again)
+	require.NoError(t, err)
+	require.True(t, os.SameFile(before, after) && before.ModTime().Equal(after.ModTime()), "it was built again while it may run")
+}
