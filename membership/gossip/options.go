@@ -52,8 +52,8 @@ func DefaultOptions() Options {
 	return Options{Voters: 3, Cluster: "barnabas", Profile: "lan", SnapshotThreshold: 8192}
 }
 
-// profile gives the times of a profile. Of three voters the second misses a raft leader that died after 1.2 heartbeat timeouts, of five the third after
-// 1.4; by then no broker that lives may doubt its session, which it does after five eighths of the session timeout at the earliest.
+// profile gives the times of a profile. A raft leader that died is missed after a heartbeat timeout, or 1.5 when the voter whose turn it is died with
+// it; by then no broker that lives may doubt its session, which it does after five eighths of the session timeout at the earliest.
 func profile(name string) (timings, bool) {
 	const ms, s = time.Millisecond, time.Second
 	switch name {

@@ -17,10 +17,16 @@ func (n *Node) miss() {
 	wait := heartbeat
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	stands := stands(n.raft.Load())
+	var last stood
 	for {
 		planned := time.Now().Add(wait)
 		select {
 		case <-timer.C:
+		case o := <-stands:
+			if r, ok := o.Data.(raft.RequestPreVoteRequest); ok {
+				last = stood{server: string(r.ID), at: time.Now()}
+			}
 		case <-n.ctx.Done():
 			return
 		}
@@ -28,14 +34,30 @@ func (n *Node) miss() {
 		if now.Sub(planned) > heartbeat/4 {
 			wait = heartbeat / 4 // this process didn't run, and what it was sent meanwhile may lie unread
 		} else {
-			wait = n.missed(now)
+			wait = n.missed(now, last)
 		}
 		timer.Reset(wait)
 	}
 }
 
+// stands gives those who ask this server for its vote, with raft.RequestPreVoteRequest as Data; not all of them, when nobody takes them for long.
+func stands(r *raft.Raft) <-chan raft.Observation {
+	asked := make(chan raft.Observation, 8)
+	r.RegisterObserver(raft.NewObserver(asked, false, func(o *raft.Observation) bool {
+		_, ok := o.Data.(raft.RequestPreVoteRequest)
+		return ok
+	}))
+	return asked
+}
+
+// stood is who has asked this server for its vote last.
+type stood struct {
+	server string
+	at     time.Time
+}
+
 // missed has raft look if this server's turn to miss the leader has come, and says when to call it again.
-func (n *Node) missed(now time.Time) time.Duration {
+func (n *Node) missed(now time.Time, asked stood) time.Duration {
 	r, heartbeat := n.raft.Load(), n.c.Timings.Heartbeat
 	_, leader := r.LeaderWithID()
 	last := r.LastContact()
@@ -44,7 +66,11 @@ func (n *Node) missed(now time.Time) time.Duration {
 	}
 	silence, patience := now.Sub(last), heartbeat
 	if silence >= patience {
-		patience = n.turn(string(leader))
+		if asked.at.Before(last) {
+			asked = stood{} // that was about a leader before
+		}
+		servers, _ := n.Servers()
+		patience = turn(heartbeat, before(servers, n.c.ID, string(leader), asked.server))
 	}
 	if silence < patience {
 		return patience - silence
@@ -55,27 +81,29 @@ func (n *Node) missed(now time.Time) time.Duration {
 	return heartbeat
 }
 
-// turn is after how much silence of the leader this server looks. Voters do it one after the other, in the same order at all of them: of those who
-// stand for election at the same time each may get its own vote only, and they try again only after an election timeout. Those before fail, as long as
-// too few have missed the leader: one that still has it doesn't vote. Of three voters the second is elected. Those that don't vote come last.
-func (n *Node) turn(leader string) time.Duration {
-	servers, _ := n.Servers()
-	before := 0
+// before is how many look before a server. Voters do it one after the other, in the same order at all of them: of those who stand for election at
+// the same time each may get its own vote only, and they try again only after an election timeout. Those before fail, as long as too few have
+// missed the leader: one that still has it doesn't vote. Of three voters the second is elected. Whoever was asked for its vote by the one before it,
+// and still had the leader, is next, and the others know that, too. Those that don't vote come last.
+func before(servers []Server, self, leader, asked string) (n int) {
 	for _, s := range servers {
-		if s.ID == n.c.ID && s.Voter {
-			break
-		}
-		if s.Voter && s.ID != leader {
-			before++
+		switch {
+		case s.ID == self && s.Voter:
+			return n
+		case !s.Voter || s.ID == leader:
+		case s.ID == asked:
+			n = 0
+		default:
+			n++
 		}
 	}
-	return turn(n.c.Timings.Heartbeat, before)
+	return n
 }
 
-// turn is the turn of a server that has so many before it, from one to two heartbeat timeouts. The leader is heard each tenth to fifth of one: by
-// so much servers may differ in when they heard of it last.
+// turn is after how much silence of the leader a server looks that has so many before it, from one to three heartbeat timeouts. It may take that long
+// until a busy machine has asked for a vote over a connection that has to be made; nobody waits so long who is asked.
 func turn(heartbeat time.Duration, before int) time.Duration {
-	return heartbeat + heartbeat*time.Duration(min(before, 5))/5
+	return heartbeat + heartbeat*time.Duration(min(before, 4))/2
 }
 
 // look has raft look now whether it heard from a leader within the heartbeat timeout, as it does when that timeout is shortened: it is lengthened
