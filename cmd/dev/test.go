@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,11 @@ func (d *dev) lintCommand() *cobra.Command {
 
 func (d *dev) lint(ctx context.Context) error {
 	c := checks.Checks{Env: d.env, Tools: d.tools}
-	return errors.Join(c.Format(ctx), c.Vet(ctx), c.Lint(ctx))
+	var installing sync.WaitGroup
+	installing.Go(func() { _, _ = c.Linter(ctx) }) // Lint says what is wrong with it
+	err := errors.Join(c.Format(ctx), c.Vet(ctx))
+	installing.Wait()
+	return errors.Join(err, c.Lint(ctx))
 }
 
 // waits are stages that keep no core busy: they wait for brokers to die, for ZooKeeper, for the network. They run at the same time.

@@ -74,9 +74,12 @@ func (c Checks) Cross(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Linter installs golangci-lint and returns it. Most of a minute goes into fetching its modules, in which another check can use the processors.
+func (c Checks) Linter(ctx context.Context) (string, error) { return c.Tools.GoTool(ctx, linter) }
+
 // Lint runs golangci-lint as .golangci.yml says.
 func (c Checks) Lint(ctx context.Context) error {
-	bin, err := c.Tools.GoTool(ctx, linter)
+	bin, err := c.Linter(ctx)
 	if err != nil {
 		return err
 	}
