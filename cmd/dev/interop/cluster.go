@@ -61,12 +61,13 @@ func (r Runner) RunCluster(ctx context.Context, c *target.Cluster) (Report, erro
 }
 
 // lineProducers are the clients that work while brokers are killed, each with a program that sends the lines of its input and ends
-// well when all are acknowledged. The topic is its last argument.
+// when it is done with all. The topic is its last argument. kcat would end (-E) when all its connections have broken, though it has only not tried
+// yet to reach brokers that are there again.
 func lineProducers(addrs string, java peers.Java) map[string]command {
 	return map[string]command{
 		"java": {args: java.Command("128M", "ERROR", nil, "kafka.tools.ConsoleProducer", "--bootstrap-server", addrs,
 			"--producer-property", "acks=all", "--producer-property", "enable.idempotence=true", "--producer-property", "delivery.timeout.ms=120000",
 			"--message-send-max-retries", "1000000", "--topic")},
-		"kcat": {args: []string{"kcat", "-P", "-b", addrs, "-X", "acks=all", "-X", "enable.idempotence=true", "-X", "message.timeout.ms=120000", "-t"}},
+		"kcat": {args: []string{"kcat", "-P", "-E", "-b", addrs, "-X", "acks=all", "-X", "enable.idempotence=true", "-X", "message.timeout.ms=120000", "-t"}},
 	}
 }

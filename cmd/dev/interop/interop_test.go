@@ -3,6 +3,7 @@ package interop
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -186,4 +187,13 @@ func TestSegmentList(t *testing.T) {
 
 	_, _, err = segmentList(filepath.Join(data, "missing"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Who waits for records of a producer that has ended says so, and doesn't wait.
+func TestAProducerThatHasEnded(t *testing.T) {
+	s := &survival{group: &group{seen: map[string]int{}}, done: make(chan error, 1)}
+	s.done <- errors.New("exit status 1")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.ErrorContains(t, s.reads(ctx), "the producer has ended, with 0 records of 100 read: exit status 1")
 }

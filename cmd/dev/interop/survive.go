@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,12 +150,19 @@ feeding:
 // reads waits until records that are fed from now on have been read, and all before them.
 func (s *survival) reads(ctx context.Context) error {
 	mark, next := s.fed.Load()+beyond, int64(0)
-	return s.until(ctx, fmt.Sprintf("records up to %d", mark), func() bool {
+	var ended error
+	err := s.until(ctx, fmt.Sprintf("records up to %d", mark), func() bool {
 		for next < mark && s.seen[strconv.FormatInt(next, 10)] > 0 {
 			next++
 		}
-		return next == mark
+		select {
+		case err := <-s.done:
+			ended = fmt.Errorf("the producer has ended, with %d records of %d read: %w", next, mark, cmp.Or(err, errors.New("nothing told it to")))
+		default:
+		}
+		return next == mark || ended != nil
 	}, s.members...)
+	return cmp.Or(ended, err)
 }
 
 // killCoordinator kills the broker that coordinates the group.
