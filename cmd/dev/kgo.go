@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,8 +82,9 @@ type kgoTests struct {
 }
 
 func (d *dev) buildKgo(ctx context.Context) (kgoTests, error) {
-	t := kgoTests{d: d, binary: filepath.Join(d.env.Cache, "bin", "kgo.test")}
-	if err := d.env.Run(ctx, task.Command{Args: []string{"go", "test", "-c", "-o", t.binary, kgoPackage}}); err != nil {
+	t := kgoTests{d: d}
+	var err error
+	if t.binary, err = d.tools.GoTest(ctx, kgoPackage); err != nil {
 		return t, err
 	}
 	sources, err := d.env.Output(ctx, task.Command{Args: []string{"go", "list", "-f", "{{.Dir}}", kgoPackage}})

@@ -86,10 +86,10 @@ func (d *dev) stages(f brokerFlags, fuzzTime time.Duration) []task.Stage {
 			return errors.Join(on(target.ZooKeeper), on(target.Memberlist))
 		}},
 		{Name: "interop", Again: true, About: "real clients and Kafka's tools against a broker", Run: func(ctx context.Context) error { return d.interop(ctx, f, nil) }},
-		{Name: "cluster", Again: true, About: "franz-go's tests, clients and Kafka's tools on a cluster on ZooKeeper, while its brokers are killed", Run: func(ctx context.Context) error {
+		{Name: "cluster", Beside: "clusters", Again: true, About: "franz-go's tests, clients and Kafka's tools on a cluster on ZooKeeper, while its brokers are killed", Run: func(ctx context.Context) error {
 			return d.cluster(ctx, f, target.ZooKeeper)
 		}},
-		{Name: "memberlist", Again: true, About: "the same on three brokers that agree through memberlist, and all vote", Run: func(ctx context.Context) error {
+		{Name: "memberlist", Beside: "clusters", Again: true, About: "the same on three brokers that agree through memberlist, and all vote", Run: func(ctx context.Context) error {
 			return d.cluster(ctx, f, target.Memberlist)
 		}},
 	}

@@ -25,7 +25,7 @@ type Tools struct {
 	mu  sync.Mutex
 
 	building sync.Mutex
-	built    map[string]bool // by package
+	built    map[string]bool // programs, by what made them
 }
 
 // New returns Tools for e's cache.
@@ -157,13 +157,24 @@ func (t *Tools) Debian(ctx context.Context, program, pkg string) (string, error)
 // GoBuild builds a package of this repository into the cache and returns the program. It does so once: who has the program may run it while others
 // ask for it.
 func (t *Tools) GoBuild(ctx context.Context, pkg string) (string, error) {
+	return t.goOnce(ctx, filepath.Base(pkg), "build", pkg)
+}
+
+// GoTest builds the tests of a package into the cache and returns the program, as GoBuild does.
+func (t *Tools) GoTest(ctx context.Context, pkg string) (string, error) {
+	return t.goOnce(ctx, filepath.Base(pkg)+".test", "test", "-c", pkg)
+}
+
+// goOnce has a command of go make a program, unless it has done so already.
+func (t *Tools) goOnce(ctx context.Context, program, command string, args ...string) (string, error) {
 	t.building.Lock()
 	defer t.building.Unlock()
-	bin := filepath.Join(t.env.Cache, "bin", filepath.Base(pkg))
-	if t.built[pkg] {
+	bin := filepath.Join(t.env.Cache, "bin", program)
+	what := strings.Join(append(args, command), " ")
+	if t.built[what] {
 		return bin, nil
 	}
-	err := t.env.Run(ctx, task.Command{Args: []string{"go", "build", "-o", bin, pkg}})
-	t.built[pkg] = err == nil
+	err := t.env.Run(ctx, task.Command{Args: append([]string{"go", command, "-o", bin}, args...)})
+	t.built[what] = err == nil
 	return bin, err
 }

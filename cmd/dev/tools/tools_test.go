@@ -65,24 +65,30 @@ func TestDebianTakesWhatIsThere(t *testing.T) {
 	require.NotEmpty(t, path)
 }
 
-func TestGoBuildBuildsOnce(t *testing.T) {
+func TestGoBuildsOnce(t *testing.T) {
 	tools := testTools(t)
 	require.NoError(t, os.Mkdir("program", 0o755))
-	write := func(text string) { require.NoError(t, os.WriteFile("program/main.go", []byte(text), 0o644)) }
-	write("package main\n\nfunc main() { nothing }\n")
-	_, err := tools.GoBuild(t.Context(), "./program")
-	require.Error(t, err)
-	write("package main\n\nfunc main() {}\n")
-	bin, err := tools.GoBuild(t.Context(), "./program")
-	require.NoError(t, err)
-	before, err := os.Stat(bin)
-	require.NoError(t, err)
+	write := func(text string) {
+		require.NoError(t, os.WriteFile("program/main.go", []byte("package main\n\nfunc main() {"+text+"}\n"), 0o644))
+	}
+	require.NoError(t, os.WriteFile("program/main_test.go", []byte("package main\n"), 0o644))
+	for name, build := range map[string]func(context.Context, string) (string, error){"program": tools.GoBuild, "program.test": tools.GoTest} {
+		write("nothing")
+		_, err := build(t.Context(), "./program")
+		require.Error(t, err)
+		write("")
+		bin, err := build(t.Context(), "./program")
+		require.NoError(t, err)
+		require.Equal(t, name, filepath.Base(bin))
+		before, err := os.Stat(bin)
+		require.NoError(t, err)
 
-	write("package main\n\nfunc main() { println() }\n")
-	again, err := tools.GoBuild(t.Context(), "./program")
-	require.NoError(t, err)
-	require.Equal(t, bin, again)
-	after, err := os.Stat(again)
-	require.NoError(t, err)
-	require.True(t, os.SameFile(before, after) && before.ModTime().Equal(after.ModTime()), "it was built again while it may run")
+		write("println()")
+		again, err := build(t.Context(), "./program")
+		require.NoError(t, err)
+		require.Equal(t, bin, again)
+		after, err := os.Stat(again)
+		require.NoError(t, err)
+		require.True(t, os.SameFile(before, after) && before.ModTime().Equal(after.ModTime()), "it was built again while it may run")
+	}
 }
