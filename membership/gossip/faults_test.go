@@ -187,6 +187,31 @@ func TestLeaderIsMissed(t *testing.T) {
 	}
 }
 
+// TestOnlyVotersProveWhoLeads cuts raft's leader off from the two others that vote, and not from two that follow: these answer it, and it may not read for
+// all that, as others could lead by then. Raft would let it.
+func TestOnlyVotersProveWhoLeads(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	g.timings.Heartbeat, g.timings.Election, g.timings.Lease = 2*time.Second, 2*time.Second, 2*time.Second
+	g.proxied = true
+	voters := g.voters(3)
+	register(t, g.run(4), 4)
+	register(t, g.run(5), 5)
+	first := leader(t, voters)
+	require.NoError(t, first.node.Sync(within(t)))
+	g.mu.Lock()
+	for _, c := range voters {
+		if c != first {
+			g.link(c.server.id(), first.server.id()).set(true)
+			g.link(first.server.id(), c.server.id()).set(true)
+		}
+	}
+	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(within(t), g.timings.Lease/2)
+	defer cancel()
+	require.ErrorIs(t, first.node.Sync(ctx), context.DeadlineExceeded)
+}
+
 // TestWronglyDead cuts the way from a broker to the others only, so that they reach it and don't hear of it: it is taken for dead, and registers
 // again as soon as it is heard.
 func TestWronglyDead(t *testing.T) {

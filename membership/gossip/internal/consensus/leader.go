@@ -35,7 +35,8 @@ func errNotLeader() error { return &rpc.Error{Code: codeNotLeader, Text: "this s
 // leading is a time as leader: of one raft term.
 type leading struct {
 	term uint64
-	wake chan struct{} // capacity 1: there is another session
+	over <-chan struct{} // closed when it ends
+	wake chan struct{}   // capacity 1: there is another session
 
 	mu     sync.Mutex
 	keeper *keeper
@@ -73,7 +74,7 @@ func (n *Node) lead(ctx context.Context) {
 	}
 	n.network.decided() // what the leader before told nobody any more
 	now := time.Now()
-	l := &leading{term: term, wake: make(chan struct{}, 1)}
+	l := &leading{term: term, over: ctx.Done(), wake: make(chan struct{}, 1)}
 	n.View(func(m *machine.Machine) {
 		ids, _ := m.Sessions()
 		l.keeper = newKeeper(n.c.Timings.Session, ids, now)
@@ -148,14 +149,16 @@ func (n *Node) leader() (*leading, error) {
 	return l, nil
 }
 
-// verify makes sure that this server leads, and says how far it had applied before. All that was acknowledged before the call is
+// verify makes sure, at once, that this server leads, and says how far it had applied before. All that was acknowledged before the call is
 // applied there: by this leader, which applies before it acknowledges, or by one before, and applied before it began to serve.
 func (n *Node) verify() (uint64, error) {
-	if _, err := n.leader(); err != nil {
+	l, err := n.leader()
+	if err != nil {
 		return 0, err
 	}
-	index := n.replica.applied()
-	if err := n.await(n.ctx, n.raft.Load().VerifyLeader()); err != nil {
+	since, index := time.Now(), n.replica.applied()
+	// Raft asks the others at once. That it is content proves too little (contacts); what does comes with it, or a moment later.
+	if n.await(n.ctx, n.raft.Load().VerifyLeader()) != nil || n.network.contacts.confirm(n.ctx, l.over, l.term, since) != nil {
 		return 0, errNotLeader()
 	}
 	return index, nil

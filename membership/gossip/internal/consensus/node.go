@@ -72,7 +72,8 @@ func Open(c Config, handlers map[string]rpc.Handler) (_ *Node, err error) {
 	// One request at a time to each server: raft v1.8.0 can wait for ever in a pipeline whose follower has deposed it, and then never
 	// shuts down.
 	n.network = newTeller(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{ServerAddressProvider: addresses{n}, Logger: log,
-		Stream: n.stream, MaxPool: 3, MaxRPCsInFlight: 1, Timeout: max(10*time.Second, 4*c.Timings.Heartbeat)}), n.raft.Load)
+		Stream: n.stream, MaxPool: 3, MaxRPCsInFlight: 1, Timeout: max(10*time.Second, 4*c.Timings.Heartbeat)}),
+		n.raft.Load, newContacts(n.otherVoters))
 	n.replica.decided = n.network.decided
 	leads := make(chan bool, 8)
 	conf := raft.DefaultConfig()

@@ -51,6 +51,21 @@ func (n *Node) Servers() ([]Server, uint64) {
 	return all, f.Index()
 }
 
+// otherVoters are the servers that vote, but for this one, and whether this one does, too: as raft counts majorities now.
+func (n *Node) otherVoters() (servers []string, own bool) {
+	all, _ := n.Servers()
+	for _, s := range all {
+		switch {
+		case !s.Voter:
+		case s.ID == n.c.ID:
+			own = true
+		default:
+			servers = append(servers, s.ID)
+		}
+	}
+	return servers, own
+}
+
 func (n *Node) voters() (count int) {
 	servers, _ := n.Servers()
 	for _, s := range servers {

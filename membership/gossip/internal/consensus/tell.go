@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -15,8 +16,9 @@ import (
 type teller struct {
 	*raft.NetworkTransport
 	// state gives raft, nil while it isn't open yet.
-	state func() *raft.Raft
-	gate  gate
+	state    func() *raft.Raft
+	contacts *contacts
+	gate     gate
 
 	mu        sync.Mutex
 	closed    bool
@@ -33,8 +35,8 @@ type follower struct {
 	telling     bool                      // a goroutine does
 }
 
-func newTeller(t *raft.NetworkTransport, state func() *raft.Raft) *teller {
-	return &teller{NetworkTransport: t, state: state, followers: map[raft.ServerID]*follower{}}
+func newTeller(t *raft.NetworkTransport, state func() *raft.Raft, c *contacts) *teller {
+	return &teller{NetworkTransport: t, state: state, contacts: c, followers: map[raft.ServerID]*follower{}}
 }
 
 // SetHeartbeatHandler implements raft.Transport.
@@ -44,10 +46,12 @@ func (t *teller) SetHeartbeatHandler(handle func(raft.RPC)) {
 
 // AppendEntries implements raft.Transport.
 func (t *teller) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	sent := time.Now()
 	err := t.NetworkTransport.AppendEntries(id, target, args, resp)
 	if err != nil || !resp.Success || resp.Term != args.Term {
 		return err
 	}
+	t.contacts.answered(id, args.Term, sent)
 	index, term := args.PrevLogEntry, args.PrevLogTerm
 	if n := len(args.Entries); n > 0 {
 		index, term = args.Entries[n-1].Index, args.Entries[n-1].Term
